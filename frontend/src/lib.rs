@@ -1,0 +1,1 @@
+//! The wasm entry of the page.
