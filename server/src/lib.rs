@@ -1,1 +1,15 @@
-//! The server of Runloom.
+//! The server of Runloom: it executes runs, writes them down and serves them.
+//!
+//! Dependencies between the modules point one way: `http` → `run`, `store`; `run` → `stream`, `tool`, `store`;
+//! `stream` → `provider`. `provider` and `tool` know neither axum nor sqlx. Only `run::recorder` writes ops.
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod http;
+pub mod provider;
+pub mod run;
+pub mod simulator;
+pub mod store;
+pub mod stream;
+pub mod tool;
