@@ -1,0 +1,158 @@
+//! Bodies of the HTTP calls.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{RunId, SessionId};
+use crate::model::{ErrorInfo, Timestamp, Usage};
+use crate::state::RunStatus;
+
+/// What a session is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionKind {
+    /// A conversation.
+    #[default]
+    Chat,
+    /// A run in phases and waves.
+    Mission,
+}
+
+impl SessionKind {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Mission => "mission",
+        }
+    }
+}
+
+/// Body of `POST /api/sessions`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSession {
+    /// A few words; the start of the first prompt when empty. At most 200 characters.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it is.
+    #[serde(default)]
+    pub kind: SessionKind,
+}
+
+/// Answer to `POST /api/sessions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCreated {
+    /// The new session.
+    pub session_id: SessionId,
+}
+
+/// Body of `POST /api/sessions/{session}/runs`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateRun {
+    /// What the person asks; not blank, at most 1 MiB.
+    pub prompt: String,
+    /// The provider's id; the first of the role `chat` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model's id; the first of the provider when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// Answer to `POST /api/sessions/{session}/runs`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCreated {
+    /// The new run, or the one that the same `Idempotency-Key` made before.
+    pub run_id: RunId,
+}
+
+/// A session, as the list shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Its id.
+    pub session_id: SessionId,
+    /// A few words.
+    pub title: String,
+    /// What it is.
+    pub kind: SessionKind,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When anything last happened in it.
+    pub updated_at: Timestamp,
+    /// Its runs, in order.
+    pub runs: Vec<RunSummary>,
+}
+
+impl SessionSummary {
+    /// The run whose state the session shows: one that goes on, else the last one.
+    pub fn current_run(&self) -> Option<&RunSummary> {
+        self.runs.iter().find(|run| !run.status.is_final()).or(self.runs.last())
+    }
+}
+
+/// A run, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Its id.
+    pub run_id: RunId,
+    /// Its state.
+    pub status: RunStatus,
+    /// The start of its prompt: at most 200 characters, on one line.
+    pub prompt: String,
+    /// The provider's id.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// The last op.
+    pub last_seq: u64,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorInfo>,
+    /// Its tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// Answer to `GET /api/sessions`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionList {
+    /// Newest first.
+    pub sessions: Vec<SessionSummary>,
+    /// Give this as `before` to get the next page; none on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// One transcript of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptSummary {
+    /// Its path below the run's transcripts, such as `chat/call_….ndjson`.
+    pub path: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// An error, as RFC 9457 shapes it (`application/problem+json`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Always `about:blank`: the code says what it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The HTTP status in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// A stable code in snake case.
+    pub code: String,
+    /// In plain words: what was found, and what is possible instead.
+    pub detail: String,
+}
