@@ -87,7 +87,10 @@ pub struct SessionSummary {
 impl SessionSummary {
     /// The run whose state the session shows: one that goes on, else the last one.
     pub fn current_run(&self) -> Option<&RunSummary> {
-        self.runs.iter().find(|run| !run.status.is_final()).or(self.runs.last())
+        self.runs
+            .iter()
+            .find(|run| !run.status.is_final())
+            .or(self.runs.last())
     }
 }
 

@@ -83,8 +83,21 @@ pub struct OpsFrame {
 impl OpsFrame {
     /// The ops with their envelopes.
     pub fn into_entries(self) -> impl Iterator<Item = Entry> {
-        let Self { run_id, generation, seq, at, ops, .. } = self;
-        ops.into_iter().zip(seq..).map(move |(op, seq)| Entry { run_id: run_id.clone(), generation, seq, at, op })
+        let Self {
+            run_id,
+            generation,
+            seq,
+            at,
+            ops,
+            ..
+        } = self;
+        ops.into_iter().zip(seq..).map(move |(op, seq)| Entry {
+            run_id: run_id.clone(),
+            generation,
+            seq,
+            at,
+            op,
+        })
     }
 }
 

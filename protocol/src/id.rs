@@ -43,13 +43,26 @@ pub struct InvalidId {
     found: String,
 }
 
-fn check(text: &str, what: &'static str, prefixes: &[&str], listed: &'static str) -> Result<Arc<str>, InvalidId> {
-    let known = prefixes.iter().any(|prefix| text.len() > prefix.len() && text.starts_with(prefix));
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+fn check(
+    text: &str,
+    what: &'static str,
+    prefixes: &[&str],
+    listed: &'static str,
+) -> Result<Arc<str>, InvalidId> {
+    let known = prefixes
+        .iter()
+        .any(|prefix| text.len() > prefix.len() && text.starts_with(prefix));
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     if known && plain && text.len() <= 128 {
         Ok(text.into())
     } else {
-        Err(InvalidId { what, prefixes: listed, found: text.chars().take(140).collect() })
+        Err(InvalidId {
+            what,
+            prefixes: listed,
+            found: text.chars().take(140).collect(),
+        })
     }
 }
 
@@ -137,7 +150,13 @@ created!(SessionId "ses_", RunId "run_", AttemptId "att_", MessageId "msg_", App
 impl OccurrenceId {
     /// A model's tool call: by its node, attempt, provider round (from 0) and position in the round (from 0).
     pub fn tool_call(node: &NodeId, attempt: &AttemptId, round: u32, position: u32) -> Self {
-        Self::derived(&["tool_call", node.as_str(), attempt.as_str(), &round.to_string(), &position.to_string()])
+        Self::derived(&[
+            "tool_call",
+            node.as_str(),
+            attempt.as_str(),
+            &round.to_string(),
+            &position.to_string(),
+        ])
     }
 
     /// A sub-call of a `run_code` program: by its code node and the order of submission (from 0).
@@ -205,8 +224,14 @@ mod tests {
     fn an_id_is_its_prefix_and_twenty_two_digits() {
         let id = run();
         assert_eq!(id.as_str().len(), 4 + 22);
-        assert_eq!(RunId::from_uuid(Uuid::nil()).as_str(), "run_0000000000000000000000");
-        assert_eq!(RunId::from_uuid(Uuid::max()).as_str(), "run_7n42DGM5Tflk9n8mt7Fhc7");
+        assert_eq!(
+            RunId::from_uuid(Uuid::nil()).as_str(),
+            "run_0000000000000000000000"
+        );
+        assert_eq!(
+            RunId::from_uuid(Uuid::max()).as_str(),
+            "run_7n42DGM5Tflk9n8mt7Fhc7"
+        );
     }
 
     #[test]

@@ -16,8 +16,8 @@ use serde_json::Value;
 use crate::Extra;
 use crate::id::{ApprovalId, AttemptId, BlockId, GroupId, MessageId, NodeId, OccurrenceId, RunId, SessionId};
 use crate::state::{
-    AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, LivenessClock, MessageRole, MessageState, NodeKind,
-    NodeStatus, Retention, RunStatus, StreamActivity,
+    AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, LivenessClock, MessageRole, MessageState,
+    NodeKind, NodeStatus, Retention, RunStatus, StreamActivity,
 };
 
 /// Milliseconds since the Unix epoch, UTC, by the server's clock.
@@ -35,7 +35,10 @@ pub struct ErrorInfo {
 impl ErrorInfo {
     /// An error of a code, in plain words.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
     }
 }
 

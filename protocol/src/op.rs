@@ -13,8 +13,8 @@ use crate::Extra;
 use crate::id::{ApprovalId, AttemptId, BlockId, GroupId, MessageId, NodeId, OccurrenceId, RunId};
 use crate::model::{BlockBody, ErrorInfo, Kept, Progress, Timestamp, Usage};
 use crate::state::{
-    AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, MessageRole, MessageState, NodeKind, NodeStatus,
-    Retention, RunStatus,
+    AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, MessageRole, MessageState, NodeKind,
+    NodeStatus, Retention, RunStatus,
 };
 
 /// One op of the journal: everything that a reader of one line needs.

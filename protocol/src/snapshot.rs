@@ -7,9 +7,9 @@ use serde_json::Value;
 
 pub use parts::{Assembler, AssemblyError, Continuation, SnapshotPart, Target, split};
 
-use crate::{Extra, SCHEMA_VERSION};
 use crate::model::{Approval, Attempt, Block, Message, Node, Notice, Run, StreamState};
 use crate::op::Op;
+use crate::{Extra, SCHEMA_VERSION};
 
 /// The state of a run at `seq`. Content is whole, or has a `content_ref` beside a preview.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

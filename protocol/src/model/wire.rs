@@ -11,7 +11,9 @@ use super::{
 };
 use crate::Extra;
 use crate::id::{AttemptId, BlockId, GroupId, NodeId, OccurrenceId};
-use crate::state::{AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, NodeKind, NodeStatus, Retention};
+use crate::state::{
+    AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, NodeKind, NodeStatus, Retention,
+};
 
 /// A thing whose fields do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +25,10 @@ pub struct Inconsistent {
 
 impl Inconsistent {
     fn new(thing: impl ToString, problem: &'static str) -> Self {
-        Self { thing: thing.to_string(), problem }
+        Self {
+            thing: thing.to_string(),
+            problem,
+        }
     }
 }
 
@@ -69,11 +74,24 @@ impl TryFrom<Node> for super::Node {
             (NodeStatus::Pending, None) => NodeState::Pending,
             (NodeStatus::AwaitingApproval, None) => NodeState::AwaitingApproval,
             (NodeStatus::Running, None) => NodeState::Running,
-            (status, Some(finished_at)) if status.is_final() => {
-                NodeState::Ended(NodeEnd { status, finished_at, error: node.error, exit_code: node.exit_code })
+            (status, Some(finished_at)) if status.is_final() => NodeState::Ended(NodeEnd {
+                status,
+                finished_at,
+                error: node.error,
+                exit_code: node.exit_code,
+            }),
+            (_, Some(_)) => {
+                return Err(Inconsistent::new(
+                    node.node_id,
+                    "it has an end time but no final status",
+                ));
             }
-            (_, Some(_)) => return Err(Inconsistent::new(node.node_id, "it has an end time but no final status")),
-            (_, None) => return Err(Inconsistent::new(node.node_id, "it has a final status but no finished_at")),
+            (_, None) => {
+                return Err(Inconsistent::new(
+                    node.node_id,
+                    "it has a final status but no finished_at",
+                ));
+            }
         };
         Ok(Self {
             node_id: node.node_id,
@@ -158,9 +176,17 @@ impl TryFrom<Attempt> for super::Attempt {
         let state = match (attempt.status, attempt.finished_at) {
             (AttemptStatus::Running, None) => AttemptState::Running,
             (AttemptStatus::Running, Some(_)) => {
-                return Err(Inconsistent::new(attempt.attempt_id, "it has an end time but is running"));
+                return Err(Inconsistent::new(
+                    attempt.attempt_id,
+                    "it has an end time but is running",
+                ));
             }
-            (_, None) => return Err(Inconsistent::new(attempt.attempt_id, "it has a final status but no finished_at")),
+            (_, None) => {
+                return Err(Inconsistent::new(
+                    attempt.attempt_id,
+                    "it has a final status but no finished_at",
+                ));
+            }
             (status, Some(finished_at)) => AttemptState::Ended(AttemptEnd {
                 status,
                 finished_at,
@@ -250,7 +276,10 @@ impl BodyFields {
                 fields.content_ref = content.content_ref;
             }
         };
-        let mut fields = Self { kind, ..Self::default() };
+        let mut fields = Self {
+            kind,
+            ..Self::default()
+        };
         match body {
             BlockBody::Text(content) | BlockBody::Refusal(content) => put(&mut fields, content),
             BlockBody::Reasoning { content, retention } => {
@@ -278,11 +307,17 @@ impl BodyFields {
 
     /// Reads a body. A kind that is not known becomes [`BlockBody::Unsupported`].
     pub(crate) fn body(self, of: &BlockId) -> Result<BlockBody, Inconsistent> {
-        let content = Content { text: self.content.unwrap_or_default(), content_ref: self.content_ref };
+        let content = Content {
+            text: self.content.unwrap_or_default(),
+            content_ref: self.content_ref,
+        };
         Ok(match self.kind.as_str() {
             "text" => BlockBody::Text(content),
             "refusal" => BlockBody::Refusal(content),
-            "reasoning" => BlockBody::Reasoning { content, retention: self.retention.unwrap_or(Retention::Saved) },
+            "reasoning" => BlockBody::Reasoning {
+                content,
+                retention: self.retention.unwrap_or(Retention::Saved),
+            },
             "tool_ref" => BlockBody::ToolRef(ToolRef {
                 tool_call_id: self.tool_call_id.unwrap_or_default(),
                 occurrence_id: self
@@ -293,7 +328,9 @@ impl BodyFields {
                 group_id: self.group_id,
             }),
             "parallel_group" => BlockBody::ParallelGroup {
-                group_id: self.group_id.ok_or_else(|| Inconsistent::new(of, "a parallel_group without group_id"))?,
+                group_id: self
+                    .group_id
+                    .ok_or_else(|| Inconsistent::new(of, "a parallel_group without group_id"))?,
                 members: self.members.unwrap_or_default(),
             },
             "unsupported" => BlockBody::Unsupported {
@@ -328,8 +365,18 @@ pub(super) struct Block {
 
 /// The fields of [`BodyFields`]; what else stands beside them is kept as unknown.
 const BODY_FIELDS: &[&str] = &[
-    "kind", "retention", "tool_call_id", "occurrence_id", "ref_node_id", "tool_name", "group_id", "members",
-    "raw_kind", "bytes", "content", "content_ref",
+    "kind",
+    "retention",
+    "tool_call_id",
+    "occurrence_id",
+    "ref_node_id",
+    "tool_name",
+    "group_id",
+    "members",
+    "raw_kind",
+    "bytes",
+    "content",
+    "content_ref",
 ];
 
 /// Parts the fields of a block's kind from those that are not known.
@@ -356,15 +403,21 @@ impl TryFrom<Block> for super::Block {
         let state = match (block.status, block.finished_at) {
             (BlockStatus::Streaming, None) => BlockState::Streaming,
             (BlockStatus::Streaming, Some(_)) => {
-                return Err(Inconsistent::new(block.block_id, "it has an end time but is streaming").to_string());
+                return Err(
+                    Inconsistent::new(block.block_id, "it has an end time but is streaming").to_string(),
+                );
             }
             (_, None) => {
-                return Err(Inconsistent::new(block.block_id, "it has a final status but no finished_at").to_string());
+                return Err(
+                    Inconsistent::new(block.block_id, "it has a final status but no finished_at").to_string(),
+                );
             }
             (status, Some(finished_at)) => BlockState::Ended(BlockEnd {
                 status,
                 finished_at,
-                bytes: stated_bytes.or(body.content().map(|content| content.text.len() as u64)).unwrap_or_default(),
+                bytes: stated_bytes
+                    .or(body.content().map(|content| content.text.len() as u64))
+                    .unwrap_or_default(),
                 sha256: block.sha256,
             }),
         };

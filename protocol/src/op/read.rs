@@ -39,11 +39,16 @@ impl Op {
     /// Reads an op from its object, without the envelope's fields.
     pub fn from_object(mut object: Extra) -> Result<Self, InvalidOp> {
         fn read<T: for<'de> Deserialize<'de>>(op: &str, object: Extra) -> Result<T, InvalidOp> {
-            serde_json::from_value(Value::Object(object))
-                .map_err(|error| InvalidOp { op: op.to_owned(), problem: error.to_string() })
+            serde_json::from_value(Value::Object(object)).map_err(|error| InvalidOp {
+                op: op.to_owned(),
+                problem: error.to_string(),
+            })
         }
         let Some(Value::String(name)) = object.shift_remove("op") else {
-            return Err(InvalidOp { op: "?".to_owned(), problem: "it has no name in the field op".to_owned() });
+            return Err(InvalidOp {
+                op: "?".to_owned(),
+                problem: "it has no name in the field op".to_owned(),
+            });
         };
         Ok(match name.as_str() {
             "run_updated" => Self::RunUpdated(read(&name, object)?),
@@ -92,7 +97,8 @@ struct BlockStartedWire {
 impl Serialize for BlockStarted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error as _;
-        let fields = serde_json::to_value(BodyFields::of(self.body.clone(), false)).map_err(S::Error::custom)?;
+        let fields =
+            serde_json::to_value(BodyFields::of(self.body.clone(), false)).map_err(S::Error::custom)?;
         let mut body = match fields {
             Value::Object(fields) => fields,
             _ => Extra::new(),
@@ -157,15 +163,17 @@ impl Serialize for Entry {
 impl Entry {
     /// Reads one line of a journal or an export.
     pub fn from_json(line: &str) -> Result<Self, InvalidEntry> {
-        let object: Extra = serde_json::from_str(line).map_err(|error| InvalidEntry::Envelope(error.to_string()))?;
+        let object: Extra =
+            serde_json::from_str(line).map_err(|error| InvalidEntry::Envelope(error.to_string()))?;
         Self::from_object(object)
     }
 
     /// Reads an entry from its object.
     pub fn from_object(mut object: Extra) -> Result<Self, InvalidEntry> {
         fn field<T: for<'de> Deserialize<'de>>(object: &mut Extra, name: &str) -> Result<T, InvalidEntry> {
-            let value =
-                object.shift_remove(name).ok_or_else(|| InvalidEntry::Envelope(format!("the field {name} is missing")))?;
+            let value = object
+                .shift_remove(name)
+                .ok_or_else(|| InvalidEntry::Envelope(format!("the field {name} is missing")))?;
             serde_json::from_value(value).map_err(|error| InvalidEntry::Envelope(format!("{name}: {error}")))
         }
         let kind: String = field(&mut object, "type")?;
@@ -174,7 +182,9 @@ impl Entry {
         }
         let version: Value = field(&mut object, "schema_version")?;
         if version != SCHEMA_VERSION {
-            return Err(InvalidEntry::SchemaVersion { found: version.to_string() });
+            return Err(InvalidEntry::SchemaVersion {
+                found: version.to_string(),
+            });
         }
         Ok(Self {
             run_id: field(&mut object, "run_id")?,

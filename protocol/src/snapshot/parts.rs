@@ -111,7 +111,11 @@ impl Splitter {
             let tail = rest.split_off(rest.floor_char_boundary(self.limit - self.used));
             let text = std::mem::replace(&mut rest, tail);
             let bytes = text.len();
-            let continuation = Continuation { target: target.clone(), offset, text };
+            let continuation = Continuation {
+                target: target.clone(),
+                offset,
+                text,
+            };
             self.put(bytes, |part| part.continues.push(continuation));
             offset += bytes as u64;
         }
@@ -120,10 +124,17 @@ impl Splitter {
 
 /// Cuts a snapshot into parts of about `limit` bytes of text each (at least 1 KiB). An empty run gives one empty part.
 pub fn split(snapshot: Snapshot, limit: usize) -> Vec<SnapshotPart> {
-    let mut splitter = Splitter { limit: limit.max(1024), used: 0, parts: vec![SnapshotPart::default()] };
+    let mut splitter = Splitter {
+        limit: limit.max(1024),
+        used: 0,
+        parts: vec![SnapshotPart::default()],
+    };
     for mut message in snapshot.messages {
         let rest = splitter.start(&mut message.text);
-        let (target, offset) = (Target::Message(message.message_id.clone()), message.text.len() as u64);
+        let (target, offset) = (
+            Target::Message(message.message_id.clone()),
+            message.text.len() as u64,
+        );
         splitter.put(THING, |part| part.messages.push(message));
         splitter.rest(&target, offset, rest);
     }
@@ -131,7 +142,11 @@ pub fn split(snapshot: Snapshot, limit: usize) -> Vec<SnapshotPart> {
         let mut rests = Vec::new();
         for (channel, output) in &mut node.outputs {
             let rest = splitter.start(&mut output.text);
-            rests.push((Target::Output(node.node_id.clone(), *channel), output.text.len() as u64, rest));
+            rests.push((
+                Target::Output(node.node_id.clone(), *channel),
+                output.text.len() as u64,
+                rest,
+            ));
         }
         splitter.put(THING, |part| part.nodes.push(node));
         for (target, offset, rest) in rests {
@@ -210,12 +225,16 @@ impl Assembler {
     /// Adds the part of this number, counted from 0.
     pub fn add(&mut self, number: u32, part: SnapshotPart) -> Result<(), AssemblyError> {
         if number != self.next {
-            return Err(AssemblyError::Order { expected: self.next, found: number });
+            return Err(AssemblyError::Order {
+                expected: self.next,
+                found: number,
+            });
         }
         self.next += 1;
         let snapshot = &mut self.snapshot;
         for message in part.messages {
-            self.messages.insert(message.message_id.clone(), snapshot.messages.len());
+            self.messages
+                .insert(message.message_id.clone(), snapshot.messages.len());
             snapshot.messages.push(message);
         }
         for node in part.nodes {
@@ -263,7 +282,10 @@ impl Assembler {
         if self.next == parts {
             Ok(self.snapshot)
         } else {
-            Err(AssemblyError::Order { expected: self.next, found: parts })
+            Err(AssemblyError::Order {
+                expected: self.next,
+                found: parts,
+            })
         }
     }
 }
