@@ -28,16 +28,16 @@ pub fn parse_arguments(raw: &str) -> Result<Value, ToolError> {
         Ok(other) => Err(ToolError::new(
             INVALID_ARGUMENTS,
             format!(
-                "The arguments must be one JSON object with named fields, such as {{\"name\": \"value\"}}, but {} was \
-                 found. The call was not executed.",
+                "The arguments must be one JSON object with named fields, such as {{\"name\": \"value\"}}, \
+                 but {} was found. The call was not executed.",
                 kind_in_words(&other)
             ),
         )),
         Err(error) if error.is_eof() => Err(ToolError::new(
             INVALID_ARGUMENTS,
             format!(
-                "The arguments end in the middle of the JSON object ({error}), perhaps because an output limit cut \
-                 them. The call was not executed. Send it again whole, or with less content."
+                "The arguments end in the middle of the JSON object ({error}), perhaps because an output \
+                 limit cut them. The call was not executed. Send it again whole, or with less content."
             ),
         )),
         Err(error) => Err(ToolError::new(

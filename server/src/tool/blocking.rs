@@ -21,7 +21,8 @@ where
         () = context.cancel.cancelled() => Err(ToolError::cancelled()),
         joined = task => joined.unwrap_or_else(|error| {
             tracing::error!(error = %error, "a tool ended without a result");
-            Err(ToolError::new("internal", "The tool broke off because of an error of its own; this was logged."))
+            Err(ToolError::new("internal", "The tool broke off because of an error of its own; this was \
+            logged."))
         }),
     }
 }

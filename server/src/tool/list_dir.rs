@@ -38,8 +38,8 @@ impl ListDir {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         let info = ToolInfo {
             name: "list_dir".to_owned(),
-            description: "Lists what is in a directory of the workspace, sorted by name, hidden entries too. Directories \
-                          end in a slash, files show their size, links show where they lead."
+            description: "Lists what is in a directory of the workspace, sorted by name, hidden entries \
+                          too. Directories end in a slash, files show their size, links show where they lead."
                 .to_owned(),
             parameters: schema_of::<Arguments>(),
             concurrency: Concurrency::ParallelSafe,
@@ -109,7 +109,8 @@ fn list(
     } else if total > shown as u64 {
         let rest = total - shown as u64;
         text.push_str(&format!(
-            "[{rest} more {} not shown, of {total} in all. Use `search_files` with a `glob`, or list a directory inside.]\n",
+            "[{rest} more {} not shown, of {total} in all. Use `search_files` with a `glob`, or list a \
+             directory inside.]\n",
             words::plural(rest, "entry is", "entries are")
         ));
     }

@@ -53,9 +53,9 @@ impl ReadFile {
         let info = ToolInfo {
             name: "read_file".to_owned(),
             description: format!(
-                "Reads a text file of the workspace, whole or some of its lines. A result holds at most {}; when something \
-                 was left out, its last line, in square brackets, says what and how to go on. Files over {} are read by \
-                 `offset` and `limit` only; binary files are not read.",
+                "Reads a text file of the workspace, whole or some of its lines. A result holds at most {}; \
+                 when something was left out, its last line, in square brackets, says what and how to go \
+                 on. Files over {} are read by `offset` and `limit` only; binary files are not read.",
                 words::size(LARGEST_RESULT as u64),
                 words::size(LARGEST_WHOLE_FILE)
             ),
@@ -110,8 +110,9 @@ fn read(
         return Err(ToolError::new(
             "too_large",
             format!(
-                "`{path}` has {size}; at most {} are read whole. Read a part with `offset` (the first line, from 1) and \
-                 `limit` (how many lines), such as offset 1 and limit 200, or find the place with `search_files`.",
+                "`{path}` has {size}; at most {} are read whole. Read a part with `offset` (the first line, \
+                 from 1) and `limit` (how many lines), such as offset 1 and limit 200, or find the place \
+                 with `search_files`.",
                 words::size(LARGEST_WHOLE_FILE)
             ),
         ));

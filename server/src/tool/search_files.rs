@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -61,9 +62,10 @@ impl SearchFiles {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         let info = ToolInfo {
             name: "search_files".to_owned(),
-            description: "Searches the text files of the workspace for lines that match a regular expression. Each result \
-                          is one line, `path:line: text`, sorted by path. Files that .gitignore names are left out unless \
-                          `path` names them or their directory; hidden files are searched, binary files and links are not."
+            description: "Searches the text files of the workspace for lines that match a regular \
+                          expression. Each result is one line, `path:line: text`, sorted by path. Files \
+                          that .gitignore names are left out unless `path` names them or their directory; \
+                          hidden files are searched, binary files and links are not."
                 .to_owned(),
             parameters: schema_of::<Arguments>(),
             concurrency: Concurrency::ParallelSafe,
@@ -100,15 +102,15 @@ impl Tool for SearchFiles {
 fn matcher(arguments: &Arguments) -> Result<RegexMatcher, ToolError> {
     RegexMatcherBuilder::new()
         .case_insensitive(arguments.case_sensitive == Some(false))
-        .line_terminator(Some(b'\n'))
         .crlf(true)
         .build(&arguments.pattern)
         .map_err(|error| {
             ToolError::new(
                 "invalid_pattern",
                 format!(
-                    "The argument `pattern` is not a regular expression that can be searched for: {error}\nEscape what is \
-                     meant literally with a backslash; matches over several lines are not possible."
+                    "The argument `pattern` is not a regular expression that can be searched for: \
+                     {error}\nEscape what is meant literally with a backslash; matches over several lines \
+                     are not possible."
                 ),
             )
         })
@@ -126,12 +128,18 @@ fn file_filter(glob: Option<&str>) -> Result<Override, ToolError> {
         glob.to_owned()
     };
     let mut builder = OverrideBuilder::new("/");
-    builder.add(&glob).and_then(|builder| builder.build()).map_err(|error| {
-        ToolError::new(
-            "invalid_pattern",
-            format!("The argument `glob` is not a pattern for paths: {error}. A right one is `*.rs` or `src/**/*.css`."),
-        )
-    })
+    builder
+        .add(&glob)
+        .and_then(|builder| builder.build())
+        .map_err(|error| {
+            ToolError::new(
+                "invalid_pattern",
+                format!(
+                    "The argument `glob` is not a pattern for paths: {error}. A right one is `*.rs` or \
+                     `src/**/*.css`."
+                ),
+            )
+        })
 }
 
 /// One search while it goes on.
@@ -162,20 +170,7 @@ fn search(
             .unwrap_or(MOST_RESULTS)
             .min(MOST_RESULTS)
     });
-    let mut search = Search {
-        workspace,
-        matcher,
-        searcher: SearcherBuilder::new()
-            .line_number(true)
-            .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(LONGEST_LINE))
-            .build(),
-        progress,
-        cancel,
-        found: Found::new(wanted),
-        files: 0,
-        skipped: 0,
-    };
+    let mut search = Search::new(workspace, matcher, wanted, progress, cancel);
     if workspace.metadata(&target)?.is_dir() {
         walk::files(workspace, &target, |below, file| {
             if cancel.is_cancelled() {
@@ -203,7 +198,33 @@ fn search(
     })
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        workspace: &'a Workspace,
+        matcher: RegexMatcher,
+        wanted: usize,
+        progress: &'a dyn ToolProgress,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        let searcher = SearcherBuilder::new()
+            // The same as the matcher's: `$` stands before CRLF too.
+            .line_terminator(LineTerminator::crlf())
+            .line_number(true)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(LONGEST_LINE))
+            .build();
+        Self {
+            workspace,
+            matcher,
+            searcher,
+            progress,
+            cancel,
+            found: Found::new(wanted),
+            files: 0,
+            skipped: 0,
+        }
+    }
+
     fn one_file(&mut self, path: &WorkspacePath) {
         let mut file = match self.workspace.open_file(path) {
             Ok(opened) => opened.file,
@@ -265,8 +286,8 @@ impl Search<'_> {
         }
         if rest > 0 {
             text.push_str(&format!(
-                "[{shown} of {} matching lines shown; {searched}{skipped}. Narrow the search with `path`, `glob` or a more \
-                 exact pattern.]\n",
+                "[{shown} of {} matching lines shown; {searched}{skipped}. Narrow the search with `path`, \
+                 `glob` or a more exact pattern.]\n",
                 shown + rest
             ));
         } else {

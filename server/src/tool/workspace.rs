@@ -210,7 +210,8 @@ impl Workspace {
             return ToolError::new(
                 "outside_workspace",
                 format!(
-                    "`{path}` is or passes a link that leads out of the workspace. Only what lies inside it can be reached."
+                    "`{path}` is or passes a link that leads out of the workspace. Only what lies inside it \
+                     can be reached."
                 ),
             );
         }
@@ -253,8 +254,8 @@ fn outside_workspace(requested: &str) -> ToolError {
     ToolError::new(
         "outside_workspace",
         format!(
-            "`{requested}` is outside of the workspace. Only what lies inside it can be reached: give a path relative to \
-             its root, such as `src/main.rs`, or `.` for the root itself."
+            "`{requested}` is outside of the workspace. Only what lies inside it can be reached: give a \
+             path relative to its root, such as `src/main.rs`, or `.` for the root itself."
         ),
     )
 }

@@ -215,3 +215,6 @@ fn decode(raw: &[u8], largest: usize) -> (String, usize) {
     }
     (text, used)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
-//! What is searched, what is shown, and that nothing outside is looked at.
+//! What is searched and what is shown.
 
-use std::os::unix::fs::PermissionsExt;
+mod places;
 
 use serde_json::json;
 
@@ -68,58 +68,6 @@ async fn case_counts_unless_told_otherwise() {
     );
     let both = found(&folder, json!({"pattern": "needle", "case_sensitive": false})).await;
     assert_eq!(both, ["a:1: Needle", "a:2: needle"]);
-}
-
-#[tokio::test]
-async fn ignored_files_are_left_out_unless_named() {
-    let folder = Folder::new();
-    folder.write(".gitignore", "target/\n*.log\n");
-    folder.write("nested/.gitignore", "only-here\n");
-    for file in [
-        "target/out",
-        "a.log",
-        "nested/only-here",
-        "nested/b.log",
-        "only-here",
-        ".hidden",
-        ".git/config",
-    ] {
-        folder.write(file, "needle");
-    }
-    let needle = json!({"pattern": "needle"});
-    assert_eq!(
-        found(&folder, needle).await,
-        [".hidden:1: needle", "only-here:1: needle"]
-    );
-    assert_eq!(
-        found(&folder, json!({"pattern": "needle", "path": "target"})).await,
-        ["target/out:1: needle"]
-    );
-    assert_eq!(
-        found(&folder, json!({"pattern": "needle", "path": "a.log"})).await,
-        ["a.log:1: needle"]
-    );
-    // What stands in .gitignore above the searched directory counts too.
-    assert!(
-        found(&folder, json!({"pattern": "needle", "path": "nested"}))
-            .await
-            .is_empty()
-    );
-}
-
-#[tokio::test]
-async fn ignore_files_outside_of_the_workspace_do_not_count() {
-    let folder = Folder::new();
-    std::fs::write(
-        folder.workspace.root().parent().unwrap().join(".gitignore"),
-        "*\n",
-    )
-    .unwrap();
-    folder.write("a", "needle");
-    assert_eq!(
-        found(&folder, json!({"pattern": "needle"})).await,
-        ["a:1: needle"]
-    );
 }
 
 #[tokio::test]
@@ -258,95 +206,24 @@ async fn many_long_lines_stay_within_a_bounded_result() {
     assert!(text.contains(" of 2000 matching lines shown"));
 }
 
-#[tokio::test]
-async fn links_are_not_followed_out_of_the_workspace() {
-    let folder = Folder::new();
-    folder.write("inside.txt", "secret\n");
-    folder.link("../outside", "folder");
-    folder.link("../outside/secret.txt", "file");
-    folder.link(".", "circle");
-    assert_eq!(
-        found(&folder, json!({"pattern": "secret"})).await,
-        ["inside.txt:1: secret"]
-    );
-    for path in ["folder", "file", "..", "/"] {
-        let error = search_with(&folder, json!({"pattern": "secret", "path": path}))
-            .await
-            .unwrap_err();
-        assert_eq!(error.code, "outside_workspace", "{path}");
-    }
-}
-
-#[tokio::test]
-async fn a_link_that_is_named_is_followed_inside() {
-    let folder = Folder::new();
-    folder.write("real/a", "needle");
-    folder.link("real", "link");
-    assert_eq!(
-        found(&folder, json!({"pattern": "needle", "path": "link"})).await,
-        ["real/a:1: needle"]
-    );
-}
-
-#[test]
-fn a_folder_replaced_by_a_link_during_the_walk_is_not_read() {
-    let folder = Folder::new();
-    folder.write("data/secret.txt", "needle\n");
-    let target = folder.workspace.resolve("data").unwrap();
-    std::fs::rename(folder.path("data"), folder.path("moved")).unwrap();
-    folder.link("../outside", "data");
-    let mut seen = Vec::new();
-    walk::files(&folder.workspace, &target, |_, file| {
-        seen.push(folder.workspace.open_file(&file.unwrap()).unwrap_err().code);
-        ControlFlow::Continue(())
-    });
-    assert_eq!(seen, ["outside_workspace"]);
-}
-
-#[tokio::test]
-async fn named_pipes_are_not_waited_for_not_even_as_ignore_files() {
-    let folder = Folder::new();
-    folder.write("nested/a", "needle");
-    folder.write("b", "needle");
-    folder.pipe("pipe");
-    folder.pipe("nested/.gitignore");
-    assert_eq!(
-        found(&folder, json!({"pattern": "needle"})).await,
-        ["b:1: needle"]
-    );
-    folder.pipe(".gitignore");
-    assert_eq!(
-        found(&folder, json!({"pattern": "needle"})).await,
-        ["b:1: needle"]
-    );
-    let error = search_with(&folder, json!({"pattern": "needle", "path": "pipe"}))
-        .await
-        .unwrap_err();
-    assert_eq!(error.code, "not_a_file");
-}
-
 #[test]
 fn what_cannot_be_read_is_counted_and_logged() {
     let folder = Folder::new();
-    folder.write("closed", "needle");
-    folder.write("open", "needle");
-    std::fs::set_permissions(folder.path("closed"), std::fs::Permissions::from_mode(0)).unwrap();
-    if std::fs::File::open(folder.path("closed")).is_ok() {
-        // Root may read everything; a file that vanished takes the same way.
-        let mut vanished = false;
-        let target = folder.workspace.resolve("").unwrap();
-        walk::files(&folder.workspace, &target, |_, file| {
-            let path = file.unwrap();
-            std::fs::remove_file(folder.workspace.root().join(path.as_path())).unwrap();
-            vanished |= folder.workspace.open_file(&path).unwrap_err().code == "not_found";
-            ControlFlow::Continue(())
-        });
-        assert!(vanished);
-        return;
-    }
-    let (result, log) = search_logged(&folder, json!({"pattern": "needle"}));
-    assert!(result.unwrap().text.contains("; 1 could not be read"));
-    assert!(log.starts_with("skipped closed: "), "{log}");
+    folder.write("there", "needle");
+    let progress = RecordedProgress::default();
+    let cancel = CancellationToken::new();
+    let matcher = matcher(&decode(&json!({"pattern": "needle"})).unwrap()).unwrap();
+    let mut search = Search::new(&folder.workspace, matcher, 10, &progress, &cancel);
+    search.one_file(&folder.workspace.resolve("there").unwrap());
+    // As when it is removed after the walk saw it.
+    search.one_file(&folder.workspace.resolve("removed").unwrap());
+    let text = search.into_text();
+    assert_eq!(
+        text,
+        "there:1: needle\n[1 matching line; 1 file searched; 1 could not be read, the log says why.]\n"
+    );
+    let log = progress.log.into_inner().unwrap();
+    assert!(log.starts_with("skipped removed: There is no `removed`"), "{log}");
 }
 
 #[tokio::test]
