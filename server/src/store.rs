@@ -37,7 +37,11 @@ pub enum StoreError {
 impl StoreError {
     /// A row that this version cannot read.
     pub(crate) fn row(table: &'static str, row: impl ToString, problem: impl ToString) -> Self {
-        Self::Row { table, row: row.to_string(), problem: problem.to_string() }
+        Self::Row {
+            table,
+            row: row.to_string(),
+            problem: problem.to_string(),
+        }
     }
 
     /// Whether asking again later can help: the connection failed, not the data.
@@ -45,7 +49,11 @@ impl StoreError {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
                 // Class 08: connection, 40: rollback, 53: resources, 57: operator intervention.
-                error.code().is_some_and(|code| ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)))
+                error.code().is_some_and(|code| {
+                    ["08", "40", "53", "57"]
+                        .iter()
+                        .any(|class| code.starts_with(class))
+                })
             }
             Self::Database(
                 sqlx::Error::Io(_)

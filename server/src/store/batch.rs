@@ -28,21 +28,38 @@ pub struct RunBatch<'a> {
 
 /// Writes the batches of those runs whose generation still holds and whose last op is the one before; gives these
 /// runs. The others were taken over: nothing of them is written.
-pub async fn write(connection: &mut PgConnection, batches: &[RunBatch<'_>]) -> Result<HashSet<RunId>, StoreError> {
+pub async fn write(
+    connection: &mut PgConnection,
+    batches: &[RunBatch<'_>],
+) -> Result<HashSet<RunId>, StoreError> {
     let held = advance(connection, batches).await?;
-    let written: Vec<&RunBatch<'_>> =
-        batches.iter().filter(|batch| held.contains(batch.state.run().run_id.as_str())).collect();
+    let written: Vec<&RunBatch<'_>> = batches
+        .iter()
+        .filter(|batch| held.contains(batch.state.run().run_id.as_str()))
+        .collect();
     append(connection, &written).await?;
     for batch in &written {
         project(connection, batch).await?;
     }
-    Ok(written.iter().map(|batch| batch.state.run().run_id.clone()).collect())
+    Ok(written
+        .iter()
+        .map(|batch| batch.state.run().run_id.clone())
+        .collect())
 }
 
 /// Moves `last_seq` of every run that is still ours; this is the fence against owners of an older generation.
-async fn advance(connection: &mut PgConnection, batches: &[RunBatch<'_>]) -> Result<HashSet<String>, StoreError> {
-    let ids: Vec<String> = batches.iter().map(|batch| batch.state.run().run_id.to_string()).collect();
-    let generations: Vec<i64> = batches.iter().map(|batch| batch.state.generation() as i64).collect();
+async fn advance(
+    connection: &mut PgConnection,
+    batches: &[RunBatch<'_>],
+) -> Result<HashSet<String>, StoreError> {
+    let ids: Vec<String> = batches
+        .iter()
+        .map(|batch| batch.state.run().run_id.to_string())
+        .collect();
+    let generations: Vec<i64> = batches
+        .iter()
+        .map(|batch| batch.state.generation() as i64)
+        .collect();
     let before: Vec<i64> = batches.iter().map(|batch| batch.previous_seq as i64).collect();
     let after: Vec<i64> = batches.iter().map(|batch| batch.state.seq() as i64).collect();
     let held: Vec<(String,)> = sqlx::query_as(
@@ -143,7 +160,12 @@ async fn project_change(
             Some(approval) => upsert::approval(connection, run_id, entry.seq, approval).await,
             None => Ok(()),
         },
-        Change::Notice => match state.notices().iter().rev().find(|notice| notice.seq == entry.seq) {
+        Change::Notice => match state
+            .notices()
+            .iter()
+            .rev()
+            .find(|notice| notice.seq == entry.seq)
+        {
             Some(notice) => upsert::notice(connection, run_id, entry.seq, "notice", notice).await,
             None => Ok(()),
         },
@@ -165,7 +187,14 @@ async fn project_node(
         return Ok(());
     }
     for (channel, output) in &node.outputs {
-        content::write(connection, &entry.run_id, id.as_str(), Channel::as_str(*channel), output.text.as_bytes()).await?;
+        content::write(
+            connection,
+            &entry.run_id,
+            id.as_str(),
+            Channel::as_str(*channel),
+            output.text.as_bytes(),
+        )
+        .await?;
     }
     Ok(())
 }

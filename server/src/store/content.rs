@@ -55,7 +55,12 @@ pub async fn of_run(
 }
 
 /// The bytes of a range of a closed text; what lies beyond its end is left out.
-pub async fn range(pool: &PgPool, subject: &str, channel: &str, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+pub async fn range(
+    pool: &PgPool,
+    subject: &str,
+    channel: &str,
+    range: Range<u64>,
+) -> Result<Vec<u8>, StoreError> {
     if range.is_empty() {
         return Ok(Vec::new());
     }
@@ -72,7 +77,9 @@ pub async fn range(pool: &PgPool, subject: &str, channel: &str, range: Range<u64
     .fetch_all(pool)
     .await?;
     let bytes: Vec<u8> = rows.into_iter().flat_map(|(bytes,)| bytes).collect();
-    let skip = usize::try_from(range.start - first * piece).unwrap_or(usize::MAX).min(bytes.len());
+    let skip = usize::try_from(range.start - first * piece)
+        .unwrap_or(usize::MAX)
+        .min(bytes.len());
     let take = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     Ok(bytes.into_iter().skip(skip).take(take).collect())
 }

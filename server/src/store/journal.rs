@@ -35,7 +35,11 @@ pub async fn after(
 }
 
 /// How much there is to read after `after`: ops, and bytes of them.
-pub async fn size_after(executor: impl PgExecutor<'_>, run_id: &RunId, after: u64) -> Result<(u64, u64), StoreError> {
+pub async fn size_after(
+    executor: impl PgExecutor<'_>,
+    run_id: &RunId,
+    after: u64,
+) -> Result<(u64, u64), StoreError> {
     let (ops, bytes): (i64, i64) = sqlx::query_as(
         "select count(*), coalesce(sum(octet_length(op::text)), 0)::bigint from ops where run_id = $1 and seq > $2",
     )

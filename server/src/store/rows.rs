@@ -11,8 +11,14 @@ use sqlx::types::Json;
 use super::StoreError;
 
 /// A value as the JSON that a column holds.
-pub(super) fn json<T: Serialize>(table: &'static str, row: &str, value: &T) -> Result<Json<Value>, StoreError> {
-    serde_json::to_value(value).map(Json).map_err(|error| StoreError::row(table, row, error))
+pub(super) fn json<T: Serialize>(
+    table: &'static str,
+    row: &str,
+    value: &T,
+) -> Result<Json<Value>, StoreError> {
+    serde_json::to_value(value)
+        .map(Json)
+        .map_err(|error| StoreError::row(table, row, error))
 }
 
 /// Builds a thing of the protocol from the columns of a row, which have the names of its fields. Absent columns stay
@@ -34,7 +40,12 @@ impl<'a> Fields<'a> {
             fields.extend(extra);
         }
         fields.insert(key.to_owned(), Value::String(id.clone()));
-        Ok(Self { table, key: id, row, fields })
+        Ok(Self {
+            table,
+            key: id,
+            row,
+            fields,
+        })
     }
 
     /// Text columns.

@@ -48,10 +48,11 @@ impl Store {
         let run = first.state.run();
         let mut transaction = self.pool().begin().await?;
         // The session's row is the lock under which its runs get their order.
-        let session: Option<(String,)> = sqlx::query_as("select session_id from sessions where session_id = $1 for update")
-            .bind(run.session_id.as_str())
-            .fetch_optional(&mut *transaction)
-            .await?;
+        let session: Option<(String,)> =
+            sqlx::query_as("select session_id from sessions where session_id = $1 for update")
+                .bind(run.session_id.as_str())
+                .fetch_optional(&mut *transaction)
+                .await?;
         if session.is_none() {
             return Ok(RunCreation::NoSession);
         }
@@ -92,7 +93,9 @@ impl Store {
     pub async fn load_run(&self, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
         let mut transaction = self.pool().begin().await?;
         // All of the reads below see the same moment.
-        sqlx::query("set transaction isolation level repeatable read, read only").execute(&mut *transaction).await?;
+        sqlx::query("set transaction isolation level repeatable read, read only")
+            .execute(&mut *transaction)
+            .await?;
         let state = load(&mut transaction, run_id).await?;
         transaction.commit().await?;
         Ok(state)
@@ -109,13 +112,17 @@ impl Store {
             .bind(run_id.as_str())
             .fetch_optional(self.pool())
             .await?;
-        row.map(|(id,)| id.parse().map_err(|error| StoreError::row("runs", run_id, error))).transpose()
+        row.map(|(id,)| id.parse().map_err(|error| StoreError::row("runs", run_id, error)))
+            .transpose()
     }
 }
 
 /// Reads rows, closed texts, and from the journal the texts of what is open.
 async fn load(connection: &mut PgConnection, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
-    let Some(row) = sqlx::query("select * from runs where run_id = $1").bind(run_id.as_str()).fetch_optional(&mut *connection).await?
+    let Some(row) = sqlx::query("select * from runs where run_id = $1")
+        .bind(run_id.as_str())
+        .fetch_optional(&mut *connection)
+        .await?
     else {
         return Ok(None);
     };
@@ -126,18 +133,53 @@ async fn load(connection: &mut PgConnection, run_id: &RunId) -> Result<Option<Ru
         .build()?;
     let contents = content::of_run(connection, run_id).await?;
     let mut snapshot = Snapshot::empty(run);
-    snapshot.messages = list(connection, "select * from messages where run_id = $1 order by seq", run_id, message).await?;
+    snapshot.messages = list(
+        connection,
+        "select * from messages where run_id = $1 order by seq",
+        run_id,
+        message,
+    )
+    .await?;
     let edges = edges(connection, run_id).await?;
-    snapshot.nodes =
-        list(connection, "select * from nodes where run_id = $1 order by seq", run_id, |row| node(row, &contents, &edges)).await?;
-    snapshot.attempts = list(connection, "select * from attempts where run_id = $1 order by seq", run_id, attempt).await?;
-    snapshot.blocks =
-        list(connection, "select * from blocks where run_id = $1 order by seq", run_id, |row| block(row, &contents)).await?;
-    snapshot.approvals = bodies::<Approval>(connection, "select body from approvals where run_id = $1 order by seq", run_id).await?;
-    snapshot.notices =
-        bodies::<Notice>(connection, "select body from notices where run_id = $1 and kind = 'notice' order by seq", run_id).await?;
-    snapshot.unknown =
-        bodies::<Value>(connection, "select body from notices where run_id = $1 and kind = 'unknown' order by seq", run_id).await?;
+    snapshot.nodes = list(
+        connection,
+        "select * from nodes where run_id = $1 order by seq",
+        run_id,
+        |row| node(row, &contents, &edges),
+    )
+    .await?;
+    snapshot.attempts = list(
+        connection,
+        "select * from attempts where run_id = $1 order by seq",
+        run_id,
+        attempt,
+    )
+    .await?;
+    snapshot.blocks = list(
+        connection,
+        "select * from blocks where run_id = $1 order by seq",
+        run_id,
+        |row| block(row, &contents),
+    )
+    .await?;
+    snapshot.approvals = bodies::<Approval>(
+        connection,
+        "select body from approvals where run_id = $1 order by seq",
+        run_id,
+    )
+    .await?;
+    snapshot.notices = bodies::<Notice>(
+        connection,
+        "select body from notices where run_id = $1 and kind = 'notice' order by seq",
+        run_id,
+    )
+    .await?;
+    snapshot.unknown = bodies::<Value>(
+        connection,
+        "select body from notices where run_id = $1 and kind = 'unknown' order by seq",
+        run_id,
+    )
+    .await?;
     add_open_texts(connection, run_id, &mut snapshot).await?;
     Ok(Some(RunState::from_snapshot(snapshot)))
 }
@@ -148,7 +190,10 @@ async fn list<T>(
     run_id: &RunId,
     read: impl Fn(&PgRow) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
-    let rows = sqlx::query(query).bind(run_id.as_str()).fetch_all(connection).await?;
+    let rows = sqlx::query(query)
+        .bind(run_id.as_str())
+        .fetch_all(connection)
+        .await?;
     rows.iter().map(read).collect()
 }
 
@@ -157,13 +202,21 @@ async fn bodies<T: serde::de::DeserializeOwned + Send + Unpin>(
     query: &'static str,
     run_id: &RunId,
 ) -> Result<Vec<T>, StoreError> {
-    let rows: Vec<(Json<Value>,)> = sqlx::query_as(query).bind(run_id.as_str()).fetch_all(connection).await?;
+    let rows: Vec<(Json<Value>,)> = sqlx::query_as(query)
+        .bind(run_id.as_str())
+        .fetch_all(connection)
+        .await?;
     rows.into_iter()
-        .map(|(Json(body),)| serde_json::from_value(body).map_err(|error| StoreError::row("notices", run_id, error)))
+        .map(|(Json(body),)| {
+            serde_json::from_value(body).map_err(|error| StoreError::row("notices", run_id, error))
+        })
         .collect()
 }
 
-async fn edges(connection: &mut PgConnection, run_id: &RunId) -> Result<HashMap<String, Vec<String>>, StoreError> {
+async fn edges(
+    connection: &mut PgConnection,
+    run_id: &RunId,
+) -> Result<HashMap<String, Vec<String>>, StoreError> {
     let rows: Vec<(String, String)> = sqlx::query_as(
         "select node_id, after_node_id from node_edges join nodes using (node_id) where run_id = $1 order by node_id, node_edges.ordinal",
     )
@@ -180,10 +233,17 @@ async fn edges(connection: &mut PgConnection, run_id: &RunId) -> Result<HashMap<
 type Contents = HashMap<(String, String), Vec<u8>>;
 
 /// Text that was UTF-8 when it was written.
-fn text_of(contents: &Contents, table: &'static str, subject: &str, channel: &str) -> Result<String, StoreError> {
+fn text_of(
+    contents: &Contents,
+    table: &'static str,
+    subject: &str,
+    channel: &str,
+) -> Result<String, StoreError> {
     match contents.get(&(subject.to_owned(), channel.to_owned())) {
         None => Ok(String::new()),
-        Some(bytes) => String::from_utf8(bytes.clone()).map_err(|error| StoreError::row(table, subject, error)),
+        Some(bytes) => {
+            String::from_utf8(bytes.clone()).map_err(|error| StoreError::row(table, subject, error))
+        }
     }
 }
 
@@ -191,7 +251,11 @@ fn message(row: &PgRow) -> Result<Message, StoreError> {
     let bytes: Vec<u8> = row.try_get("text")?;
     let id: String = row.try_get("message_id")?;
     let text = String::from_utf8(bytes).map_err(|error| StoreError::row("messages", id, error))?;
-    Fields::of("messages", "message_id", row)?.text(&["role", "state"])?.number(&["at"])?.set("text", text).build()
+    Fields::of("messages", "message_id", row)?
+        .text(&["role", "state"])?
+        .number(&["at"])?
+        .set("text", text)
+        .build()
 }
 
 fn node(row: &PgRow, contents: &Contents, edges: &HashMap<String, Vec<String>>) -> Result<Node, StoreError> {
@@ -206,7 +270,15 @@ fn node(row: &PgRow, contents: &Contents, edges: &HashMap<String, Vec<String>>) 
         }
     }
     Fields::of("nodes", "node_id", row)?
-        .text(&["parent_id", "kind", "name", "title", "executor", "occurrence_id", "status"])?
+        .text(&[
+            "parent_id",
+            "kind",
+            "name",
+            "title",
+            "executor",
+            "occurrence_id",
+            "status",
+        ])?
         .small(&["ordinal", "exit_code"])?
         .number(&["announced_at", "started_at", "finished_at"])?
         .json(&["progress", "error"])?
@@ -217,7 +289,15 @@ fn node(row: &PgRow, contents: &Contents, edges: &HashMap<String, Vec<String>>) 
 
 fn attempt(row: &PgRow) -> Result<Attempt, StoreError> {
     Fields::of("attempts", "attempt_id", row)?
-        .text(&["node_id", "reason", "status", "provider", "model", "continues_attempt_id", "stop_reason"])?
+        .text(&[
+            "node_id",
+            "reason",
+            "status",
+            "provider",
+            "model",
+            "continues_attempt_id",
+            "stop_reason",
+        ])?
         .small(&["attempt_index"])?
         .number(&["started_at", "finished_at"])?
         .json(&["kept", "usage", "error"])?
@@ -272,13 +352,18 @@ async fn add_open_texts(
     for (Json(op),) in rows {
         match op {
             Op::BlockDelta(op) => {
-                let block = open_blocks.get(&op.block_id).and_then(|&place| snapshot.blocks.get_mut(place));
+                let block = open_blocks
+                    .get(&op.block_id)
+                    .and_then(|&place| snapshot.blocks.get_mut(place));
                 if let Some(content) = block.and_then(|block| block.body.content_mut()) {
                     content.text.push_str(&op.delta);
                 }
             }
             Op::NodeOutput(op) => {
-                if let Some(node) = open_nodes.get(&op.node_id).and_then(|&place| snapshot.nodes.get_mut(place)) {
+                if let Some(node) = open_nodes
+                    .get(&op.node_id)
+                    .and_then(|&place| snapshot.nodes.get_mut(place))
+                {
                     let output = node.outputs.entry(op.channel).or_default();
                     output.text.push_str(&op.text);
                     output.bytes = output.text.len() as u64;
@@ -289,4 +374,3 @@ async fn add_open_texts(
     }
     Ok(())
 }
-

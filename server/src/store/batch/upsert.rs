@@ -59,7 +59,12 @@ pub(super) async fn message(
     Ok(())
 }
 
-pub(super) async fn node(connection: &mut PgConnection, run_id: &RunId, seq: u64, node: &Node) -> Result<(), StoreError> {
+pub(super) async fn node(
+    connection: &mut PgConnection,
+    run_id: &RunId,
+    seq: u64,
+    node: &Node,
+) -> Result<(), StoreError> {
     let key = node.node_id.as_str();
     let end = node.state.end();
     let outputs: Map<String, Value> = node
@@ -166,8 +171,16 @@ pub(super) async fn block(
         body.retain(|name, _| {
             !matches!(
                 name.as_str(),
-                "block_id" | "attempt_id" | "node_id" | "block_index" | "round" | "status" | "started_at" | "finished_at"
-                    | "sha256" | "content"
+                "block_id"
+                    | "attempt_id"
+                    | "node_id"
+                    | "block_index"
+                    | "round"
+                    | "status"
+                    | "started_at"
+                    | "finished_at"
+                    | "sha256"
+                    | "content"
             )
         });
     }
@@ -203,9 +216,10 @@ fn body_without_text(block: &Block) -> Block {
     let body = match &block.body {
         BlockBody::Text(_) => BlockBody::Text(Content::default()),
         BlockBody::Refusal(_) => BlockBody::Refusal(Content::default()),
-        BlockBody::Reasoning { retention, .. } => {
-            BlockBody::Reasoning { content: Content::default(), retention: *retention }
-        }
+        BlockBody::Reasoning { retention, .. } => BlockBody::Reasoning {
+            content: Content::default(),
+            retention: *retention,
+        },
         pointer => pointer.clone(),
     };
     Block {
@@ -249,12 +263,14 @@ pub(super) async fn notice<T: Serialize>(
     body: &T,
 ) -> Result<(), StoreError> {
     let body = json("notices", run_id.as_str(), body)?;
-    sqlx::query("insert into notices (run_id, seq, kind, body) values ($1, $2, $3, $4) on conflict do nothing")
-        .bind(run_id.as_str())
-        .bind(seq as i64)
-        .bind(kind)
-        .bind(body)
-        .execute(connection)
-        .await?;
+    sqlx::query(
+        "insert into notices (run_id, seq, kind, body) values ($1, $2, $3, $4) on conflict do nothing",
+    )
+    .bind(run_id.as_str())
+    .bind(seq as i64)
+    .bind(kind)
+    .bind(body)
+    .execute(connection)
+    .await?;
     Ok(())
 }

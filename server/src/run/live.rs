@@ -1,0 +1,124 @@
+//! What a live stream is doing, for those who watch now: not part of the record.
+
+use std::sync::Arc;
+
+use protocol::id::{AttemptId, NodeId, RunId};
+use protocol::model::StreamState;
+use protocol::state::{LivenessClock, StreamActivity};
+use tokio::time::{Duration, Instant};
+
+use super::hub::Channel;
+use crate::clock::SharedClock;
+use crate::stream::StreamClocks;
+
+/// A stream is shown as silent after this long without content.
+const SILENT_AFTER_MS: i64 = 5_000;
+
+/// The states of one model node's stream.
+pub(super) struct Live {
+    channel: Arc<Channel>,
+    clock: SharedClock,
+    run_id: RunId,
+    node_id: NodeId,
+    attempt_id: AttemptId,
+    n: u64,
+    shown: Option<StreamActivity>,
+    clocks: Option<Arc<StreamClocks>>,
+    rate: Rate,
+}
+
+/// Characters of the last seconds, for the tokens in a second.
+#[derive(Debug, Default)]
+struct Rate {
+    samples: std::collections::VecDeque<(Instant, u64)>,
+}
+
+impl Rate {
+    fn tokens_per_second(&mut self, characters: u64) -> Option<f64> {
+        let now = Instant::now();
+        self.samples.push_back((now, characters));
+        while self.samples.len() > 2 && self.samples.front().is_some_and(|(at, _)| now - *at > Duration::from_secs(3)) {
+            self.samples.pop_front();
+        }
+        let (from, before) = *self.samples.front()?;
+        let seconds = (now - from).as_secs_f64();
+        // Shorter spans say nothing.
+        (seconds >= 0.5).then(|| characters.saturating_sub(before) as f64 / 4.0 / seconds)
+    }
+}
+
+impl Live {
+    pub(super) fn new(channel: Arc<Channel>, clock: SharedClock, run_id: RunId, node_id: NodeId, attempt_id: AttemptId) -> Self {
+        Self { channel, clock, run_id, node_id, attempt_id, n: 0, shown: None, clocks: None, rate: Rate::default() }
+    }
+
+    /// A new request begins: its clocks are shown from now on.
+    pub(super) fn request(&mut self, clocks: Arc<StreamClocks>) {
+        self.clocks = Some(clocks);
+        self.rate = Rate::default();
+        self.show(StreamActivity::WaitingFirstToken, None);
+    }
+
+    /// Says where the stream is, by its clocks; called twice a second while it is read.
+    pub(super) fn tick(&mut self) {
+        let Some(clocks) = &self.clocks else { return };
+        let now = self.clock.now_ms();
+        let (last_byte, last_content) = (clocks.last_byte_at(), clocks.last_content_at());
+        match last_content {
+            None => self.show(StreamActivity::WaitingFirstToken, None),
+            Some(content) if now - content >= SILENT_AFTER_MS => {
+                let byte_silent = last_byte.is_none_or(|byte| now - byte >= SILENT_AFTER_MS);
+                let clock = if byte_silent { LivenessClock::Byte } else { LivenessClock::Content };
+                self.show(StreamActivity::Silent, Some((clock, content)));
+            }
+            Some(_) => self.show(StreamActivity::Streaming, None),
+        }
+    }
+
+    /// Content has come: shown at once when it is the first after something else.
+    pub(super) fn content(&mut self) {
+        if self.shown != Some(StreamActivity::Streaming) {
+            self.tick();
+        }
+    }
+
+    /// A tool runs.
+    pub(super) fn tool_running(&mut self) {
+        self.clocks = None;
+        self.show(StreamActivity::ToolRunning, None);
+    }
+
+    /// It is over.
+    pub(super) fn settle(&mut self) {
+        self.clocks = None;
+        self.show(StreamActivity::Settled, None);
+    }
+
+    fn show(&mut self, state: StreamActivity, silent: Option<(LivenessClock, i64)>) {
+        self.n += 1;
+        self.shown = Some(state);
+        let tokens_per_second = match (&self.clocks, state) {
+            (Some(clocks), StreamActivity::Streaming | StreamActivity::Silent) => {
+                self.rate.tokens_per_second(clocks.content_chars())
+            }
+            _ => None,
+        };
+        self.channel.set_stream(StreamState {
+            run_id: self.run_id.clone(),
+            node_id: self.node_id.clone(),
+            attempt_id: self.attempt_id.clone(),
+            state,
+            n: self.n,
+            last_byte_at: self.clocks.as_ref().and_then(|clocks| clocks.last_byte_at()),
+            last_content_at: self.clocks.as_ref().and_then(|clocks| clocks.last_content_at()),
+            tokens_per_second,
+            clock: silent.map(|(clock, _)| clock),
+            since: silent.map(|(_, since)| since),
+            until: None,
+            attempt_number: None,
+            attempts_max: None,
+            reason: None,
+            to: None,
+        });
+    }
+}

@@ -1,0 +1,244 @@
+//! The recorder: the only writer of ops. It persists first and announces second.
+//!
+//! One recorder serves all runs of the process. It gives `seq`, merges consecutive deltas of one text, and commits the
+//! ops of all runs together; only then the hub hears of them. So what any viewer has ever seen is in the database.
+
+mod commit;
+mod pending;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use protocol::MAX_OP_TEXT;
+use protocol::fold::RunState;
+use protocol::id::RunId;
+use protocol::op::Op;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use self::commit::frames;
+use self::pending::Pending;
+use super::hub::{Channel, Hub};
+use crate::clock::SharedClock;
+use crate::store::Store;
+
+/// How long deltas are gathered before they are committed.
+const WINDOW: Duration = Duration::from_millis(25);
+
+/// Text that is committed without waiting for the window to end.
+const WINDOW_BYTES: usize = MAX_OP_TEXT;
+
+/// The most text that one transaction takes; what is above waits for the next one.
+const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// Ops that may wait for the recorder, of all runs; a writer waits when there are more.
+const QUEUE: usize = 4096;
+
+/// Why a run is not written any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// Another owner has the run: nothing more may be written.
+    #[error("another owner has the run")]
+    LostOwnership,
+    /// The database does not take it. What was shown before is kept.
+    #[error("not saved: {0}")]
+    NotSaved(String),
+    /// The recorder has stopped.
+    #[error("the recorder has stopped")]
+    Stopped,
+}
+
+/// A handle to the recorder.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    requests: mpsc::Sender<Request>,
+    hub: Arc<Hub>,
+}
+
+#[derive(Debug)]
+enum Request {
+    Open { run_id: RunId, run: Box<OpenRun> },
+    Write { run_id: RunId, op: Op },
+    Flush { run_id: RunId, reply: oneshot::Sender<Result<u64, RecordError>> },
+    Close { run_id: RunId },
+}
+
+/// A run that is being written.
+#[derive(Debug)]
+struct OpenRun {
+    state: RunState,
+    pending: Pending,
+    waiters: Vec<oneshot::Sender<Result<u64, RecordError>>>,
+    channel: Arc<Channel>,
+    ended: Arc<Ended>,
+}
+
+/// How a run's writer learns that it may not write any more.
+#[derive(Debug, Default)]
+struct Ended {
+    why: OnceLock<RecordError>,
+    token: CancellationToken,
+}
+
+/// Writes the ops of one run. Dropping it closes the run in the recorder, after what was written.
+#[derive(Debug)]
+pub struct RunWriter {
+    run_id: RunId,
+    requests: mpsc::Sender<Request>,
+    channel: Arc<Channel>,
+    ended: Arc<Ended>,
+}
+
+impl Recorder {
+    /// Starts the recorder's task. It ends when all handles and writers are dropped, after the last commit.
+    pub fn start(store: Store, hub: Arc<Hub>, clock: SharedClock, tasks: &TaskTracker) -> Self {
+        let (requests, received) = mpsc::channel(QUEUE);
+        let task = Task { store, hub: Arc::clone(&hub), clock, received, open: HashMap::new() };
+        tasks.spawn(task.run());
+        Self { requests, hub }
+    }
+
+    /// Begins to write a run, from the state that its last committed op left and in the generation of its new owner.
+    pub async fn open(&self, state: RunState) -> Result<RunWriter, RecordError> {
+        let run_id = state.run().run_id.clone();
+        let channel = self.hub.channel(&run_id);
+        let ended = Arc::new(Ended::default());
+        let run = Box::new(OpenRun {
+            state,
+            pending: Pending::default(),
+            waiters: Vec::new(),
+            channel: Arc::clone(&channel),
+            ended: Arc::clone(&ended),
+        });
+        self.requests
+            .send(Request::Open { run_id: run_id.clone(), run })
+            .await
+            .map_err(|_| RecordError::Stopped)?;
+        Ok(RunWriter { run_id, requests: self.requests.clone(), channel, ended })
+    }
+}
+
+impl RunWriter {
+    /// Hands over one op. It waits only when too many ops wait already. Once the run may not be written any more, ops
+    /// are dropped: [`RunWriter::ended`] and [`RunWriter::flush`] say so.
+    pub async fn write(&self, op: Op) {
+        // The task has ended only when the process ends.
+        let _ = self.requests.send(Request::Write { run_id: self.run_id.clone(), op }).await;
+    }
+
+    /// Waits until all ops so far are committed; gives the last `seq`.
+    pub async fn flush(&self) -> Result<u64, RecordError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Flush { run_id: self.run_id.clone(), reply })
+            .await
+            .map_err(|_| RecordError::Stopped)?;
+        answer.await.map_err(|_| RecordError::Stopped)?
+    }
+
+    /// Ends when the run may not be written any more.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended.token
+    }
+
+    /// Why it may not be written any more.
+    pub fn why_ended(&self) -> Option<&RecordError> {
+        self.ended.why.get()
+    }
+
+    /// The run's channel, for what is live only.
+    pub fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+
+    /// The run.
+    pub fn run_id(&self) -> &RunId {
+        &self.run_id
+    }
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        let request = Request::Close { run_id: self.run_id.clone() };
+        if let Err(mpsc::error::TrySendError::Full(request)) = self.requests.try_send(request) {
+            let requests = self.requests.clone();
+            tokio::spawn(async move { requests.send(request).await });
+        }
+    }
+}
+
+struct Task {
+    store: Store,
+    hub: Arc<Hub>,
+    clock: SharedClock,
+    received: mpsc::Receiver<Request>,
+    open: HashMap<RunId, OpenRun>,
+}
+
+impl Task {
+    async fn run(mut self) {
+        while let Some(request) = self.received.recv().await {
+            self.take(request);
+            self.gather().await;
+            self.commit().await;
+        }
+    }
+
+    /// Takes in more until the window ends, somebody waits, or there is enough.
+    async fn gather(&mut self) {
+        let deadline = Instant::now() + WINDOW;
+        while self.is_waiting() && !self.is_urgent() {
+            match tokio::time::timeout_at(deadline, self.received.recv()).await {
+                Ok(Some(request)) => self.take(request),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        // What is there already costs no time.
+        while self.bytes() < MAX_BATCH_BYTES {
+            match self.received.try_recv() {
+                Ok(request) => self.take(request),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.open.values().any(|run| !run.pending.is_empty())
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.open.values().any(|run| !run.waiters.is_empty() || run.pending.bytes() >= WINDOW_BYTES)
+    }
+
+    fn bytes(&self) -> usize {
+        self.open.values().map(|run| run.pending.bytes()).sum()
+    }
+
+    fn take(&mut self, request: Request) {
+        match request {
+            Request::Open { run_id, run } => {
+                self.open.insert(run_id, *run);
+            }
+            Request::Write { run_id, op } => {
+                if let Some(run) = self.open.get_mut(&run_id) {
+                    run.pending.push(op);
+                }
+            }
+            Request::Flush { run_id, reply } => match self.open.get_mut(&run_id) {
+                Some(run) => run.waiters.push(reply),
+                None => {
+                    // Its writer has heard why; this answer only has to come.
+                    let _ = reply.send(Err(RecordError::LostOwnership));
+                }
+            },
+            Request::Close { run_id } => {
+                if let Some(run) = self.open.get_mut(&run_id) {
+                    run.pending.close();
+                }
+            }
+        }
+    }
+}
