@@ -1,0 +1,9 @@
+//! Anthropic Messages and what is compatible with it.
+
+mod decoder;
+mod request;
+mod server_result;
+mod wire_block;
+
+pub use decoder::Decoder;
+pub use request::build_request;
