@@ -399,7 +399,12 @@ impl ProviderErrorClass {
 impl ProviderError {
     /// An error that no HTTP answer came with.
     pub fn new(class: ProviderErrorClass, message: impl Into<String>) -> Self {
-        Self { class, status: None, message: message.into(), retry_after_ms: None }
+        Self {
+            class,
+            status: None,
+            message: message.into(),
+            retry_after_ms: None,
+        }
     }
 }
 

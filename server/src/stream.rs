@@ -50,4 +50,6 @@ mod transcript;
 pub use clocks::{Silence, StreamClocks, StreamLimits};
 pub use model_stream::{ModelStream, StreamItem, StreamStart};
 pub use redact::redact_line;
-pub use transcript::{Transcript, TranscriptEntry, TranscriptError, TranscriptFile, TranscriptReader, TranscriptStore};
+pub use transcript::{
+    Transcript, TranscriptEntry, TranscriptError, TranscriptFile, TranscriptReader, TranscriptStore,
+};

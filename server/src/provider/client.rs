@@ -56,13 +56,24 @@ impl ProviderClient {
             .http2_keep_alive_interval(Duration::from_secs(20))
             .user_agent(concat!("runloom/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| transport_error(ProviderErrorClass::Connect, "the HTTP client cannot start", error, None))?;
+            .map_err(|error| {
+                transport_error(
+                    ProviderErrorClass::Connect,
+                    "the HTTP client cannot start",
+                    error,
+                    None,
+                )
+            })?;
         Ok(Self { http, clock })
     }
 
     /// Sends the request and gives the answer's body once its status is good. `cancel` closes the connection at
     /// once; the error then says so.
-    pub async fn open(&self, request: &WireRequest, cancel: &CancellationToken) -> Result<ByteStream, ProviderError> {
+    pub async fn open(
+        &self,
+        request: &WireRequest,
+        cancel: &CancellationToken,
+    ) -> Result<ByteStream, ProviderError> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::new(ProviderErrorClass::Connect, "the request was cancelled")),
@@ -73,9 +84,18 @@ impl ProviderClient {
     async fn send(&self, request: &WireRequest) -> Result<ByteStream, ProviderError> {
         let secret = request.auth.as_ref().map(|(_, secret)| secret.clone());
         let body = serde_json::to_vec(&request.body).map_err(|error| {
-            ProviderError::new(ProviderErrorClass::InvalidRequest, format!("the request cannot be written: {error}"))
+            ProviderError::new(
+                ProviderErrorClass::InvalidRequest,
+                format!("the request cannot be written: {error}"),
+            )
         })?;
-        let sent = self.http.post(&request.url).headers(header_map(request)?).body(body).send().await;
+        let sent = self
+            .http
+            .post(&request.url)
+            .headers(header_map(request)?)
+            .body(body)
+            .send()
+            .await;
         let response = sent.map_err(|error| {
             let words = if error.is_builder() {
                 "the provider's address is not valid"
@@ -84,14 +104,21 @@ impl ProviderClient {
             } else {
                 "the connection broke before an answer"
             };
-            let class =
-                if error.is_builder() { ProviderErrorClass::InvalidRequest } else { ProviderErrorClass::Connect };
+            let class = if error.is_builder() {
+                ProviderErrorClass::InvalidRequest
+            } else {
+                ProviderErrorClass::Connect
+            };
             transport_error(class, words, error, secret.as_ref())
         })?;
         self.check(response, secret).await
     }
 
-    async fn check(&self, response: reqwest::Response, secret: Option<Secret>) -> Result<ByteStream, ProviderError> {
+    async fn check(
+        &self,
+        response: reqwest::Response,
+        secret: Option<Secret>,
+    ) -> Result<ByteStream, ProviderError> {
         let status = response.status();
         let headers = response.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -109,10 +136,18 @@ impl ProviderClient {
             return Ok(stream);
         }
         if status.is_redirection() {
-            let to = target.map(|target| format!(" to {}", address_for_display(&target))).unwrap_or_default();
-            let message = format!("HTTP {}: the provider redirects{to}; set that as the base address", status.as_u16());
+            let to = target
+                .map(|target| format!(" to {}", address_for_display(&target)))
+                .unwrap_or_default();
+            let message = format!(
+                "HTTP {}: the provider redirects{to}; set that as the base address",
+                status.as_u16()
+            );
             let error = ProviderError::new(ProviderErrorClass::InvalidRequest, message);
-            return Err(ProviderError { status: Some(status.as_u16()), ..error });
+            return Err(ProviderError {
+                status: Some(status.as_u16()),
+                ..error
+            });
         }
         let body = stream.read_whole(Vec::new()).await;
         let error = if status.is_success() {
@@ -139,7 +174,12 @@ impl ByteStream {
             Some(Err(error)) => {
                 self.ended = true;
                 let words = "the connection broke in the stream";
-                Some(Err(transport_error(ProviderErrorClass::Broken, words, error, self.secret.as_ref())))
+                Some(Err(transport_error(
+                    ProviderErrorClass::Broken,
+                    words,
+                    error,
+                    self.secret.as_ref(),
+                )))
             }
             Some(Ok(chunk)) => {
                 if self.unchecked
@@ -177,7 +217,10 @@ impl ByteStream {
 
     /// The same as a boxed stream.
     pub fn into_stream(self) -> BoxStream<'static, Result<Bytes, ProviderError>> {
-        futures::stream::unfold(self, |mut bytes| async move { bytes.next().await.map(|item| (item, bytes)) }).boxed()
+        futures::stream::unfold(self, |mut bytes| async move {
+            bytes.next().await.map(|item| (item, bytes))
+        })
+        .boxed()
     }
 }
 
@@ -188,12 +231,21 @@ fn first_byte(chunk: &[u8]) -> Option<u8> {
 
 fn header_map(request: &WireRequest) -> Result<HeaderMap, ProviderError> {
     let invalid = |name: &str| {
-        ProviderError::new(ProviderErrorClass::InvalidRequest, format!("the value of the header `{name}` is not valid"))
+        ProviderError::new(
+            ProviderErrorClass::InvalidRequest,
+            format!("the value of the header `{name}` is not valid"),
+        )
     };
     let mut headers = HeaderMap::new();
-    headers.insert(reqwest::header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(
+        reqwest::header::ACCEPT_ENCODING,
+        HeaderValue::from_static("identity"),
+    );
     for (name, value) in &request.headers {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).map_err(|_| invalid(name))?);
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_str(value).map_err(|_| invalid(name))?,
+        );
     }
     if let Some((name, secret)) = &request.auth {
         let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| invalid(name))?;
@@ -225,16 +277,19 @@ fn transport_error(
 }
 
 /// Providers may repeat a key in their message; it is cut out.
-fn without_secret(mut error: ProviderError, secret: Option<&Secret>) -> ProviderError {
-    if let Some(secret) = secret {
-        let value = secret.expose();
-        for part in [value, value.strip_prefix("Bearer ").unwrap_or(value)] {
-            if part.len() >= 4 {
-                error.message = error.message.replace(part, "[key]");
-            }
-        }
+pub(crate) fn without_secret(mut error: ProviderError, secret: Option<&Secret>) -> ProviderError {
+    if let Some(clean) = secret.and_then(|secret| text_without_secret(&error.message, secret)) {
+        error.message = clean;
     }
     error
+}
+
+/// The text with `[key]` in place of the key; none when the key is not in it. A secret that is too short to be a key
+/// is left, since it could be part of any word.
+pub(crate) fn text_without_secret(text: &str, secret: &Secret) -> Option<String> {
+    let value = secret.expose();
+    let key = value.strip_prefix("Bearer ").unwrap_or(value);
+    (key.len() >= 6 && text.contains(key)).then(|| text.replace(value, "[key]").replace(key, "[key]"))
 }
 
 /// An address without what may be secret in it: user, password, query and fragment.
@@ -260,7 +315,8 @@ impl std::fmt::Debug for ProviderClient {
 
 impl std::fmt::Debug for ByteStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ByteStream").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("ByteStream")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
     }
 }
-

@@ -29,7 +29,12 @@ pub fn from_http(status: u16, body: &str, retry_after_ms: Option<u64>) -> Provid
         Some(message) => format!("HTTP {status}: {}", shorten(&message)),
         None => format!("HTTP {status} without a message"),
     };
-    ProviderError { class: class_of_status(status, &facts), status: Some(status), message, retry_after_ms }
+    ProviderError {
+        class: class_of_status(status, &facts),
+        status: Some(status),
+        message,
+        retry_after_ms,
+    }
 }
 
 /// The error in an answer with status 200 whose body is not an event stream.
@@ -38,19 +43,28 @@ pub fn from_unexpected_body(status: u16, body: &str) -> ProviderError {
     if let Ok(value) = serde_json::from_str::<Value>(trimmed)
         && let Some(error) = error_in(&value)
     {
-        return ProviderError { status: Some(status), ..error };
+        return ProviderError {
+            status: Some(status),
+            ..error
+        };
     }
     let what = if trimmed.starts_with('<') {
-        let title = html_title(trimmed).map(|title| format!(": {}", shorten(&title))).unwrap_or_default();
+        let title = html_title(trimmed)
+            .map(|title| format!(": {}", shorten(&title)))
+            .unwrap_or_default();
         format!("the answer is an HTML page, not an event stream{title}; is the base address right?")
     } else if trimmed.starts_with('{') || trimmed.starts_with('[') {
-        "the answer is one JSON document, not an event stream; the endpoint may not support streaming".to_owned()
+        "the answer is one JSON document, not an event stream; the endpoint may not support streaming"
+            .to_owned()
     } else if trimmed.is_empty() {
         "the answer is empty".to_owned()
     } else {
         format!("the answer is not an event stream: {}", shorten(trimmed))
     };
-    ProviderError { status: Some(status), ..ProviderError::new(ProviderErrorClass::Protocol, what) }
+    ProviderError {
+        status: Some(status),
+        ..ProviderError::new(ProviderErrorClass::Protocol, what)
+    }
 }
 
 /// The error that a JSON value of a stream reports, if it does: any top-level `error` that is not null, or an
@@ -58,8 +72,13 @@ pub fn from_unexpected_body(status: u16, body: &str) -> ProviderError {
 pub fn error_in(value: &Value) -> Option<ProviderError> {
     let value = value.as_array().and_then(|array| array.first()).unwrap_or(value);
     let object = value.as_object()?;
-    let has_error = object.get("error").is_some_and(|error| !matches!(error, Value::Null | Value::Bool(false)));
-    let kind = object.get("object").or_else(|| object.get("type")).and_then(Value::as_str);
+    let has_error = object
+        .get("error")
+        .is_some_and(|error| !matches!(error, Value::Null | Value::Bool(false)));
+    let kind = object
+        .get("object")
+        .or_else(|| object.get("type"))
+        .and_then(Value::as_str);
     let stands_alone = kind == Some("error")
         || object.contains_key("detail") && !object.contains_key("choices")
         || object.contains_key("message") && object.contains_key("code") && !object.contains_key("choices");
@@ -76,19 +95,38 @@ pub fn from_value(value: &Value) -> ProviderError {
     let class = class_of_words(&facts)
         .or_else(|| facts.status.map(|status| class_of_status(status, &facts)))
         .unwrap_or(ProviderErrorClass::Server);
-    let message = match facts.message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
+    let message = match facts
+        .message
+        .as_deref()
+        .map(str::trim)
+        .filter(|message| !message.is_empty())
+    {
         Some(message) => shorten(message),
         None if facts.words.is_empty() => "the provider reports an error without a message".to_owned(),
-        None => format!("the provider reports an error without a message: {}", facts.words.join(", ")),
+        None => format!(
+            "the provider reports an error without a message: {}",
+            facts.words.join(", ")
+        ),
     };
-    ProviderError { class, status: facts.status, message, retry_after_ms: None }
+    ProviderError {
+        class,
+        status: facts.status,
+        message,
+        retry_after_ms: None,
+    }
 }
 
 /// The error of an `event: error` whose data is no JSON.
 pub fn from_text(text: &str) -> ProviderError {
     let facts = facts_of_text(text);
-    let message = facts.message.as_deref().map_or_else(|| "the provider reports an error".to_owned(), shorten);
-    ProviderError::new(class_of_words(&facts).unwrap_or(ProviderErrorClass::Server), message)
+    let message = facts
+        .message
+        .as_deref()
+        .map_or_else(|| "the provider reports an error".to_owned(), shorten);
+    ProviderError::new(
+        class_of_words(&facts).unwrap_or(ProviderErrorClass::Server),
+        message,
+    )
 }
 
 /// How long a provider asks to wait, in milliseconds, from `retry-after-ms` or `retry-after` (seconds, also with a
@@ -114,7 +152,10 @@ fn facts_of_text(body: &str) -> Facts {
     let trimmed = body.trim_start_matches('\u{feff}').trim();
     let json = serde_json::from_str::<Value>(trimmed).ok().or_else(|| {
         // Some error answers keep the event stream's framing.
-        let data: Vec<&str> = trimmed.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+        let data: Vec<&str> = trimmed
+            .lines()
+            .filter_map(|line| line.strip_prefix("data:"))
+            .collect();
         serde_json::from_str(data.join("\n").trim()).ok()
     });
     let mut facts = Facts::default();
@@ -122,7 +163,10 @@ fn facts_of_text(body: &str) -> Facts {
         Some(value) => collect(&value, &mut facts),
         None if trimmed.starts_with('<') => {
             let title = html_title(trimmed);
-            facts.message = Some(title.map_or_else(|| "an HTML page".to_owned(), |title| format!("an HTML page: {title}")));
+            facts.message = Some(title.map_or_else(
+                || "an HTML page".to_owned(),
+                |title| format!("an HTML page: {title}"),
+            ));
         }
         None if !trimmed.is_empty() => facts.message = Some(trimmed.to_owned()),
         None => {}
@@ -179,7 +223,9 @@ impl Facts {
 
     fn says(&self, needles: &[&str]) -> bool {
         let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase();
-        needles.iter().any(|needle| message.contains(needle) || self.words.iter().any(|word| word.contains(needle)))
+        needles
+            .iter()
+            .any(|needle| message.contains(needle) || self.words.iter().any(|word| word.contains(needle)))
     }
 
     fn is_context_length(&self) -> bool {
@@ -198,7 +244,14 @@ impl Facts {
     }
 
     fn is_final_quota(&self) -> bool {
-        self.says(&["insufficient_quota", "billing", "spend limit", "credit balance", "insufficient balance", "usage limit reached"])
+        self.says(&[
+            "insufficient_quota",
+            "billing",
+            "spend limit",
+            "credit balance",
+            "insufficient balance",
+            "usage limit reached",
+        ])
     }
 }
 
@@ -231,16 +284,33 @@ fn class_of_words(facts: &Facts) -> Option<ProviderErrorClass> {
     let table: [(&[&str], ProviderErrorClass); 8] = [
         (&["insufficient_quota", "billing"], ProviderErrorClass::Billing),
         (&["overloaded"], ProviderErrorClass::Overloaded),
-        (&["rate_limit", "resource_exhausted", "too_many_requests"], ProviderErrorClass::RateLimited),
-        (&["authentication", "permission", "invalid_api_key", "unauthorized"], ProviderErrorClass::Authentication),
+        (
+            &["rate_limit", "resource_exhausted", "too_many_requests"],
+            ProviderErrorClass::RateLimited,
+        ),
+        (
+            &["authentication", "permission", "invalid_api_key", "unauthorized"],
+            ProviderErrorClass::Authentication,
+        ),
         (&["not_found"], ProviderErrorClass::NotFound),
-        (&["api_error", "server_error", "timeout", "internal", "unavailable"], ProviderErrorClass::Server),
+        (
+            &["api_error", "server_error", "timeout", "internal", "unavailable"],
+            ProviderErrorClass::Server,
+        ),
         (&["request_too_large"], ProviderErrorClass::InvalidRequest),
-        (&["invalid_request", "invalid_argument"], ProviderErrorClass::InvalidRequest),
+        (
+            &["invalid_request", "invalid_argument"],
+            ProviderErrorClass::InvalidRequest,
+        ),
     ];
     table
         .into_iter()
-        .find(|(needles, _)| facts.words.iter().any(|word| needles.iter().any(|needle| word.contains(needle))))
+        .find(|(needles, _)| {
+            facts
+                .words
+                .iter()
+                .any(|word| needles.iter().any(|needle| word.contains(needle)))
+        })
         .map(|(_, class)| class)
 }
 
@@ -249,7 +319,11 @@ fn html_title(html: &str) -> Option<String> {
     let start = lower.find("<title")?;
     let open = start + lower.get(start..)?.find('>')? + 1;
     let close = open + lower.get(open..)?.find("</title")?;
-    let title = html.get(open..close)?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = html
+        .get(open..close)?
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     (!title.is_empty()).then_some(title)
 }
 

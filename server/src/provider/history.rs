@@ -12,8 +12,14 @@ pub(super) fn join_url(base_url: &str, path: &str) -> String {
 }
 
 /// The replay record, when it may be sent: to the endpoint and model that made it only.
-pub(super) fn usable_replay<'a>(replay: Option<&'a Replay>, endpoint: &Endpoint, model: &str) -> Option<&'a Value> {
-    replay.filter(|replay| replay.provider_id == endpoint.provider_id && replay.model == model).map(|replay| &replay.message)
+pub(super) fn usable_replay<'a>(
+    replay: Option<&'a Replay>,
+    endpoint: &Endpoint,
+    model: &str,
+) -> Option<&'a Value> {
+    replay
+        .filter(|replay| replay.provider_id == endpoint.provider_id && replay.model == model)
+        .map(|replay| &replay.message)
 }
 
 /// Arguments as a JSON object: what is empty, `null` or not one counts as `{}`.
@@ -36,7 +42,11 @@ pub(super) struct WireIds {
 
 impl WireIds {
     pub(super) fn new(legal: fn(&str) -> String) -> Self {
-        Self { legal, used: HashSet::new(), open: Vec::new() }
+        Self {
+            legal,
+            used: HashSet::new(),
+            open: Vec::new(),
+        }
     }
 
     /// A call of the assistant message at hand; gives its id on the wire.
@@ -59,7 +69,10 @@ impl WireIds {
 
     /// The calls that got no result, before the conversation goes on without one.
     pub(super) fn take_unanswered(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.open).into_iter().map(|(_, wire)| wire).collect()
+        std::mem::take(&mut self.open)
+            .into_iter()
+            .map(|(_, wire)| wire)
+            .collect()
     }
 }
 

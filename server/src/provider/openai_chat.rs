@@ -5,6 +5,7 @@ mod decoder;
 mod message;
 mod request;
 mod think;
+mod usage;
 
 pub use decoder::Decoder;
 pub use request::build_request;

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{AssistantPart, BlockStart, Position, ProviderError, ProviderEvent, StopReason, StreamEnd, Usage};
+use super::{
+    AssistantPart, BlockStart, Position, ProviderError, ProviderEvent, StopReason, StreamEnd, Usage,
+};
 
 /// Everything that one round gave, so far.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,9 +78,21 @@ impl RoundContent {
             }
             ProviderEvent::BlockStart { position, kind } => {
                 let kind = kind.clone();
-                self.blocks.push(RoundBlock { position: *position, kind, content: String::new(), ended: false });
+                self.blocks.push(RoundBlock {
+                    position: *position,
+                    kind,
+                    content: String::new(),
+                    ended: false,
+                });
             }
-            ProviderEvent::Delta { position, text: piece } | ProviderEvent::ArgumentsDelta { position, json: piece } => {
+            ProviderEvent::Delta {
+                position,
+                text: piece,
+            }
+            | ProviderEvent::ArgumentsDelta {
+                position,
+                json: piece,
+            } => {
                 if let Some(block) = self.block_mut(*position) {
                     block.content.push_str(piece);
                 }
@@ -88,7 +102,12 @@ impl RoundContent {
                     block.ended = true;
                 }
             }
-            ProviderEvent::ServerToolResult { position, tool_call_id, text, is_error } => {
+            ProviderEvent::ServerToolResult {
+                position,
+                tool_call_id,
+                text,
+                is_error,
+            } => {
                 self.results.push(RoundResult {
                     position: *position,
                     tool_call_id: tool_call_id.clone(),
@@ -132,19 +151,26 @@ impl RoundContent {
         self.blocks
             .iter()
             .filter_map(|block| match &block.kind {
-                BlockStart::Text | BlockStart::Refusal => Some(AssistantPart::Text { text: block.content.clone() }),
+                BlockStart::Text | BlockStart::Refusal => Some(AssistantPart::Text {
+                    text: block.content.clone(),
+                }),
                 BlockStart::ToolCall { id, name } => Some(AssistantPart::ToolCall {
                     id: id.clone(),
                     name: name.clone(),
                     arguments: whole_arguments(block).to_owned(),
                 }),
-                BlockStart::Reasoning | BlockStart::ServerTool { .. } | BlockStart::Unsupported { .. } => None,
+                BlockStart::Reasoning | BlockStart::ServerTool { .. } | BlockStart::Unsupported { .. } => {
+                    None
+                }
             })
             .collect()
     }
 
     fn block_mut(&mut self, position: Position) -> Option<&mut RoundBlock> {
-        self.blocks.iter_mut().rev().find(|block| block.position == position)
+        self.blocks
+            .iter_mut()
+            .rev()
+            .find(|block| block.position == position)
     }
 }
 
@@ -162,6 +188,8 @@ fn parse_arguments(block: &RoundBlock) -> Result<Value, String> {
     match serde_json::from_str(whole_arguments(block)) {
         Ok(Value::Object(object)) => Ok(Value::Object(object)),
         Ok(_) => Err("The arguments are not a JSON object, so the call was not run.".to_owned()),
-        Err(error) => Err(format!("The arguments are not valid JSON, so the call was not run: {error}.")),
+        Err(error) => Err(format!(
+            "The arguments are not valid JSON, so the call was not run: {error}."
+        )),
     }
 }

@@ -166,8 +166,15 @@ impl SseDecoder {
     }
 
     fn cut(&mut self, line: Vec<u8>) -> SseTail {
-        let data = if self.has_data { std::mem::take(&mut self.data) } else { line };
-        SseTail::Cut { data: String::from_utf8_lossy(&data).into_owned(), bytes: self.bytes }
+        let data = if self.has_data {
+            std::mem::take(&mut self.data)
+        } else {
+            line
+        };
+        SseTail::Cut {
+            data: String::from_utf8_lossy(&data).into_owned(),
+            bytes: self.bytes,
+        }
     }
 
     fn skip_byte_order_mark<'chunk>(&mut self, chunk: &'chunk [u8]) -> &'chunk [u8] {
@@ -176,10 +183,15 @@ impl SseDecoder {
             let Some(byte) = rest.first() else { break };
             if BYTE_ORDER_MARK.get(seen) == Some(byte) {
                 rest = rest.get(1..).unwrap_or_default();
-                self.mark = if seen + 1 == BYTE_ORDER_MARK.len() { None } else { Some(seen + 1) };
+                self.mark = if seen + 1 == BYTE_ORDER_MARK.len() {
+                    None
+                } else {
+                    Some(seen + 1)
+                };
             } else {
                 // It only looked like a mark: what was held back belongs to the first line.
-                self.line.extend_from_slice(BYTE_ORDER_MARK.get(..seen).unwrap_or_default());
+                self.line
+                    .extend_from_slice(BYTE_ORDER_MARK.get(..seen).unwrap_or_default());
                 self.bytes += seen as u64;
                 self.mark = None;
             }
@@ -209,12 +221,17 @@ impl SseDecoder {
         let (field, value) = match memchr::memchr(b':', line) {
             Some(colon) => {
                 let value = line.get(colon + 1..).unwrap_or_default();
-                (line.get(..colon).unwrap_or_default(), value.strip_prefix(b" ").unwrap_or(value))
+                (
+                    line.get(..colon).unwrap_or_default(),
+                    value.strip_prefix(b" ").unwrap_or(value),
+                )
             }
             None => (line, &[][..]),
         };
         match field {
-            b"" => items.push(SseItem::Comment { text: String::from_utf8_lossy(value).into_owned() }),
+            b"" => items.push(SseItem::Comment {
+                text: String::from_utf8_lossy(value).into_owned(),
+            }),
             b"data" => {
                 if self.has_data {
                     self.data.push(b'\n');

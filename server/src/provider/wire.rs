@@ -1,8 +1,8 @@
 //! What every wire format offers: a request builder and a decoder of its events.
 
 use super::{
-    Endpoint, ModelRequest, ProviderError, ProviderErrorClass, ProviderEvent, ProviderKind, Replay, SseEvent, WireRequest,
-    anthropic, openai_chat,
+    Endpoint, ModelRequest, ProviderError, ProviderErrorClass, ProviderEvent, ProviderKind, Replay, SseEvent,
+    WireRequest, anthropic, openai_chat,
 };
 
 /// Turns the events of one answer into provider events. A pure state machine: no I/O, no clock, so that the same
@@ -54,7 +54,11 @@ pub fn stream_decoder(
 ) -> Result<Box<dyn StreamDecoder>, ProviderError> {
     match endpoint.kind {
         ProviderKind::Anthropic => Ok(Box::new(anthropic::Decoder::new(&endpoint.provider_id, model))),
-        ProviderKind::OpenaiChat => Ok(Box::new(openai_chat::Decoder::new(&endpoint.provider_id, model, options))),
+        ProviderKind::OpenaiChat => Ok(Box::new(openai_chat::Decoder::new(
+            &endpoint.provider_id,
+            model,
+            options,
+        ))),
         ProviderKind::OpenaiResponses | ProviderKind::Gemini => Err(unsupported(endpoint)),
     }
 }
@@ -82,8 +86,12 @@ mod tests {
     #[test]
     fn a_kind_without_an_adapter_is_refused_with_a_clear_error() {
         for kind in [ProviderKind::OpenaiResponses, ProviderKind::Gemini] {
-            let endpoint =
-                Endpoint { provider_id: "main".to_owned(), kind, base_url: "http://x".to_owned(), api_key: None };
+            let endpoint = Endpoint {
+                provider_id: "main".to_owned(),
+                kind,
+                base_url: "http://x".to_owned(),
+                api_key: None,
+            };
             let request = ModelRequest {
                 model: "m".to_owned(),
                 system: None,

@@ -35,17 +35,29 @@ impl StreamLimits {
 
     /// For a model that acts: as [`Self::thinking`], but 60 s without a byte.
     pub const fn action() -> Self {
-        Self { no_byte_ms: Some(60_000), ..Self::thinking() }
+        Self {
+            no_byte_ms: Some(60_000),
+            ..Self::thinking()
+        }
     }
 
     /// For a round after tool results, of limits that hold for the first one: 45 s to the first byte.
     pub const fn between_tools(self) -> Self {
-        Self { first_byte_ms: Some(45_000), ..self }
+        Self {
+            first_byte_ms: Some(45_000),
+            ..self
+        }
     }
 
     /// No limits at all.
     pub const fn none() -> Self {
-        Self { first_byte_ms: None, first_content_ms: None, no_byte_ms: None, no_content_ms: None, after_stop_ms: None }
+        Self {
+            first_byte_ms: None,
+            first_content_ms: None,
+            no_byte_ms: None,
+            no_content_ms: None,
+            after_stop_ms: None,
+        }
     }
 }
 
@@ -117,7 +129,13 @@ pub(super) struct Deadlines {
 
 impl Deadlines {
     pub(super) fn new(limits: StreamLimits) -> Self {
-        Self { limits, began: Instant::now(), last_byte: None, last_content: None, stopped: None }
+        Self {
+            limits,
+            began: Instant::now(),
+            last_byte: None,
+            last_content: None,
+            stopped: None,
+        }
     }
 
     pub(super) fn note_byte(&mut self) {
@@ -136,15 +154,23 @@ impl Deadlines {
     pub(super) fn next(&self) -> Option<(Instant, Silence, u64)> {
         let limits = &self.limits;
         if let Some(stopped) = self.stopped {
-            return limits.after_stop_ms.map(|ms| (after(stopped, ms), Silence::AfterStop, ms));
+            return limits
+                .after_stop_ms
+                .map(|ms| (after(stopped, ms), Silence::AfterStop, ms));
         }
         let byte = match self.last_byte {
-            None => limits.first_byte_ms.map(|ms| (after(self.began, ms), Silence::FirstByte, ms)),
+            None => limits
+                .first_byte_ms
+                .map(|ms| (after(self.began, ms), Silence::FirstByte, ms)),
             Some(last) => limits.no_byte_ms.map(|ms| (after(last, ms), Silence::Byte, ms)),
         };
         let content = match self.last_content {
-            None => limits.first_content_ms.map(|ms| (after(self.began, ms), Silence::FirstContent, ms)),
-            Some(last) => limits.no_content_ms.map(|ms| (after(last, ms), Silence::Content, ms)),
+            None => limits
+                .first_content_ms
+                .map(|ms| (after(self.began, ms), Silence::FirstContent, ms)),
+            Some(last) => limits
+                .no_content_ms
+                .map(|ms| (after(last, ms), Silence::Content, ms)),
         };
         byte.into_iter().chain(content).min_by_key(|(at, _, _)| *at)
     }

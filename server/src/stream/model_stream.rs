@@ -13,9 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::clocks::{Deadlines, Silence, StreamClocks, StreamLimits};
 use super::transcript::{Transcript, TranscriptEntry, finished};
 use crate::clock::SharedClock;
+use crate::provider::client::without_secret;
 use crate::provider::{
-    ByteStream, DecoderOptions, Endpoint, ModelRequest, ProviderClient, ProviderError, ProviderErrorClass, ProviderEvent,
-    Replay, SseDecoder, SseEvent, SseItem, SseTail, StreamDecoder, StreamEnd, WireRequest, build_request, stream_decoder,
+    ByteStream, DecoderOptions, Endpoint, ModelRequest, ProviderClient, ProviderError, ProviderErrorClass,
+    ProviderEvent, Replay, SseDecoder, SseEvent, SseItem, SseTail, StreamDecoder, StreamEnd, WireRequest,
+    build_request, stream_decoder,
 };
 
 #[cfg(test)]
@@ -217,7 +219,10 @@ impl ModelStream {
                     body.shift_remove("stream_options");
                 }
                 let lines = vec![
-                    TranscriptEntry::guard("ask_without", json!({ "field": "stream_options", "error": error.message })),
+                    TranscriptEntry::guard(
+                        "ask_without",
+                        json!({ "field": "stream_options", "error": error.message }),
+                    ),
                     TranscriptEntry::request(&self.provider_id, &self.wire),
                 ];
                 self.source = Source::Closed;
@@ -241,7 +246,10 @@ impl ModelStream {
             }
             Input::EndOfBytes => self.end_of_bytes(Vec::new()),
             Input::Silent(Silence::AfterStop, ms) => {
-                let lines = vec![TranscriptEntry::guard("end_after_stop", json!({ "after_ms": ms }))];
+                let lines = vec![TranscriptEntry::guard(
+                    "end_after_stop",
+                    json!({ "after_ms": ms }),
+                )];
                 self.end_of_bytes(lines);
             }
             Input::Silent(silence, ms) => {
@@ -253,7 +261,10 @@ impl ModelStream {
                 };
                 let message = format!("the stream stalled: {words} for {}", seconds(ms));
                 let line = TranscriptEntry::guard("abort", json!({ "silence": word, "after_ms": ms }));
-                self.abort(Some(ProviderError::new(ProviderErrorClass::Stalled, message)), vec![line]);
+                self.abort(
+                    Some(ProviderError::new(ProviderErrorClass::Stalled, message)),
+                    vec![line],
+                );
             }
             Input::Cancelled => self.abort(None, Vec::new()),
         }
@@ -297,7 +308,10 @@ impl ModelStream {
                         SseItem::Event(event) => events.extend(self.decoder.push(event)),
                         SseItem::Comment { .. } => {}
                         SseItem::TooLarge { limit } => {
-                            let message = format!("an event of the stream is larger than {} MiB", limit / (1024 * 1024));
+                            let message = format!(
+                                "an event of the stream is larger than {} MiB",
+                                limit / (1024 * 1024)
+                            );
                             let error = ProviderError::new(ProviderErrorClass::Protocol, message);
                             events.extend(self.decoder.abort(Some(error)));
                         }
@@ -318,7 +332,13 @@ impl ModelStream {
     }
 
     /// Gives events to the caller; the last ones only after the end line is written.
-    fn hand_on(&mut self, events: Vec<ProviderEvent>) -> Option<StreamItem> {
+    fn hand_on(&mut self, mut events: Vec<ProviderEvent>) -> Option<StreamItem> {
+        let secret = self.wire.auth.as_ref().map(|(_, secret)| secret);
+        for event in &mut events {
+            if let ProviderEvent::Error(error) = event {
+                *error = without_secret(error.clone(), secret);
+            }
+        }
         let chars: u64 = events.iter().map(content_chars).sum();
         if chars > 0 {
             self.clocks.note_content(self.clock.now_ms(), chars);
@@ -348,7 +368,10 @@ impl ModelStream {
         let error = ProviderError::new(ProviderErrorClass::Broken, message);
         let mut events = self.decoder.abort(Some(error.clone()));
         if events.is_empty() {
-            events = vec![ProviderEvent::Error(error), ProviderEvent::End(StreamEnd::Interrupted)];
+            events = vec![
+                ProviderEvent::Error(error),
+                ProviderEvent::End(StreamEnd::Interrupted),
+            ];
         }
         Some(StreamItem::Events(events))
     }
@@ -361,6 +384,11 @@ impl ModelStream {
     }
 
     fn write(&mut self, lines: Vec<TranscriptEntry>, step: Step) {
+        let secret = self.wire.auth.as_ref().map(|(_, secret)| secret);
+        let lines = lines
+            .into_iter()
+            .map(|line| line.without_secret(secret))
+            .collect();
         self.writing = Some((self.transcript.begin_append(&self.attempt_id, lines), step));
     }
 }
@@ -414,11 +442,17 @@ fn end_line(events: &[ProviderEvent]) -> TranscriptEntry {
 }
 
 fn seconds(ms: u64) -> String {
-    if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+    if ms.is_multiple_of(1000) {
+        format!("{} s", ms / 1000)
+    } else {
+        format!("{ms} ms")
+    }
 }
 
 impl std::fmt::Debug for ModelStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ModelStream").field("attempt_id", &self.attempt_id).finish_non_exhaustive()
+        f.debug_struct("ModelStream")
+            .field("attempt_id", &self.attempt_id)
+            .finish_non_exhaustive()
     }
 }

@@ -42,7 +42,11 @@ fn redact_data(data: &str, is_cut: bool) -> String {
             let before = value.clone();
             redact(&mut value);
             // Data with nothing to hide is shown byte for byte.
-            if value == before { data.to_owned() } else { value.to_string() }
+            if value == before {
+                data.to_owned()
+            } else {
+                value.to_string()
+            }
         }
         // Half a JSON value may hold half a signature.
         Err(_) if is_cut || data.contains("encrypted") || OPAQUE.iter().any(|name| data.contains(name)) => {
@@ -55,7 +59,11 @@ fn redact_data(data: &str, is_cut: bool) -> String {
 fn redact(value: &mut Value) {
     match value {
         Value::Object(object) => {
-            let kind = object.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let kind = object
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
             let hides_data = kind.contains("redacted") || kind.contains("encrypted");
             let hides_content = kind.starts_with("compaction");
             for (key, inner) in object {
@@ -111,9 +119,13 @@ mod tests {
             json!({"container":{"id":"SECRETSECRET"}}),
         ];
         for data in hidden {
-            let line = json!({"at":1,"attempt":"att_1","kind":"event","event":null,"data":data.to_string()}).to_string();
+            let line = json!({"at":1,"attempt":"att_1","kind":"event","event":null,"data":data.to_string()})
+                .to_string();
             let shown = redact_line(&line);
-            assert!(!shown.contains("SECRET") && shown.contains("[12 bytes]"), "{shown}");
+            assert!(
+                !shown.contains("SECRET") && shown.contains("[12 bytes]"),
+                "{shown}"
+            );
             let request = json!({"at":1,"kind":"request","body":{"messages":[data]}}).to_string();
             assert!(!redact_line(&request).contains("SECRET"), "{request}");
         }
@@ -124,7 +136,8 @@ mod tests {
 
     #[test]
     fn what_is_not_opaque_is_shown_byte_for_byte() {
-        let line = json!({"at":1,"kind":"event","data":"{\"b\": 1,  \"a\": {\"data\": \"text\"}}"}).to_string();
+        let line =
+            json!({"at":1,"kind":"event","data":"{\"b\": 1,  \"a\": {\"data\": \"text\"}}"}).to_string();
         assert_eq!(redact_line(&line), line);
         let done = json!({"at":1,"kind":"event","data":"[DONE]"}).to_string();
         assert_eq!(redact_line(&done), done);

@@ -9,16 +9,17 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinHandle;
 
 use super::redact::redact_line;
 use crate::clock::SharedClock;
-use crate::provider::{SseEvent, SseItem, WireRequest, client::address_for_display};
 
+mod entry;
 #[cfg(test)]
 mod tests;
+
+pub use entry::TranscriptEntry;
 
 /// The folder of all transcripts.
 #[derive(Debug, Clone)]
@@ -68,98 +69,28 @@ pub enum TranscriptError {
     },
 }
 
-/// What a line says; times and the attempt are added when it is written.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TranscriptEntry {
-    kind: &'static str,
-    fields: Map<String, Value>,
-}
-
-impl TranscriptEntry {
-    /// The request that begins an attempt or a round: the address without its query, headers without the key, the body.
-    pub fn request(provider_id: &str, request: &WireRequest) -> Self {
-        Self::new(
-            "request",
-            json!({
-                "provider": provider_id,
-                "url": address_for_display(&request.url),
-                "headers": request.headers,
-                "body": request.body,
-            }),
-        )
-    }
-
-    /// A raw item of the stream: the event's name and data as received; pings and comments are `ping`.
-    pub fn item(item: &SseItem) -> Self {
-        match item {
-            SseItem::Event(event) => Self::event(event),
-            SseItem::Comment { text } => Self::new("ping", json!({ "comment": text })),
-            SseItem::TooLarge { limit } => Self::guard("too_large", json!({ "limit_bytes": limit })),
-        }
-    }
-
-    /// A whole event.
-    pub fn event(event: &SseEvent) -> Self {
-        let kind = if event.event.as_deref() == Some("ping") { "ping" } else { "event" };
-        Self::new(kind, json!({ "event": event.event, "data": event.data }))
-    }
-
-    /// What came of the last event before the bytes ended.
-    pub fn cut_event(data: &str) -> Self {
-        Self::new("event", json!({ "cut": true, "data": data }))
-    }
-
-    /// A decision of the guard.
-    pub fn guard(decision: &str, detail: Value) -> Self {
-        Self::new("guard", json!({ "decision": decision, "detail": detail }))
-    }
-
-    /// What the dispatcher did with a call.
-    pub fn tool(fields: Value) -> Self {
-        Self::new("tool", fields)
-    }
-
-    /// The end of a request: its outcome (`complete`, `interrupted` or `cancelled`) and the error, if there was one.
-    pub fn end(outcome: &str, error: Option<Value>) -> Self {
-        Self::new("end", json!({ "outcome": outcome, "error": error }))
-    }
-
-    fn new(kind: &'static str, fields: Value) -> Self {
-        let fields = match fields {
-            Value::Object(fields) => fields,
-            other => Map::from_iter([("value".to_owned(), other)]),
-        };
-        Self { kind, fields }
-    }
-
-    fn line(self, at: i64, attempt: &str) -> Vec<u8> {
-        let mut object = Map::from_iter([
-            ("at".to_owned(), json!(at)),
-            ("attempt".to_owned(), json!(attempt)),
-            ("kind".to_owned(), json!(self.kind)),
-        ]);
-        // The three fields of every line are ours; a field of the same name is left out.
-        for (key, value) in self.fields {
-            object.entry(key).or_insert(value);
-        }
-        let mut line = Value::Object(object).to_string().into_bytes();
-        line.push(b'\n');
-        line
-    }
-}
-
 impl TranscriptStore {
     /// The transcripts below a data folder.
     pub fn new(data_dir: &Path) -> Self {
-        Self { root: data_dir.join("transcripts") }
+        Self {
+            root: data_dir.join("transcripts"),
+        }
     }
 
     /// Opens a transcript for writing, with its folders. `stream` is the path below the run without the ending, such
     /// as `chat/call_1`.
-    pub async fn open(&self, run: &str, stream: &str, clock: SharedClock) -> Result<Transcript, TranscriptError> {
+    pub async fn open(
+        &self,
+        run: &str,
+        stream: &str,
+        clock: SharedClock,
+    ) -> Result<Transcript, TranscriptError> {
         let path = self.path(run, stream)?;
         let appender = blocking("opened", move || Appender::open(&path)).await?;
-        Ok(Transcript { file: Arc::new(Mutex::new(appender)), clock })
+        Ok(Transcript {
+            file: Arc::new(Mutex::new(appender)),
+            clock,
+        })
     }
 
     /// The transcripts of a run, sorted by path; none when there is no such run.
@@ -179,11 +110,17 @@ impl TranscriptStore {
     pub async fn read(&self, run: &str, stream: &str) -> Result<TranscriptReader, TranscriptError> {
         let path = self.path(run, stream)?;
         match tokio::fs::File::open(&path).await {
-            Ok(file) => Ok(TranscriptReader { file: BufReader::new(file), line: Vec::new() }),
+            Ok(file) => Ok(TranscriptReader {
+                file: BufReader::new(file),
+                line: Vec::new(),
+            }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(TranscriptError::NotFound(format!("{run}/{stream}")))
             }
-            Err(source) => Err(TranscriptError::Io { action: "opened", source }),
+            Err(source) => Err(TranscriptError::Io {
+                action: "opened",
+                source,
+            }),
         }
     }
 
@@ -205,6 +142,16 @@ impl Transcript {
     /// Appends lines; they are in the file when this returns.
     pub async fn append(&self, attempt: &str, entries: Vec<TranscriptEntry>) -> Result<(), TranscriptError> {
         finished(self.begin_append(attempt, entries).await)
+    }
+
+    /// A transcript whose file refuses to be written.
+    #[cfg(test)]
+    pub(super) fn read_only_for_test(clock: SharedClock) -> Self {
+        let file = File::open("/dev/null").expect("opens for reading");
+        Self {
+            file: Arc::new(Mutex::new(Appender { file, length: 0 })),
+            clock,
+        }
     }
 
     /// Starts to append on a thread where blocking is allowed; the handle is done when the lines are in the file.
@@ -229,7 +176,10 @@ pub(super) fn finished(
     joined: Result<std::io::Result<()>, tokio::task::JoinError>,
 ) -> Result<(), TranscriptError> {
     let result = joined.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    result.map_err(|source| TranscriptError::Io { action: "written", source })
+    result.map_err(|source| TranscriptError::Io {
+        action: "written",
+        source,
+    })
 }
 
 impl TranscriptReader {
@@ -237,8 +187,13 @@ impl TranscriptReader {
     /// yet: called again it goes on, so that a growing file can be followed.
     pub async fn next_line(&mut self) -> Result<Option<String>, TranscriptError> {
         let read = self.file.read_until(b'\n', &mut self.line).await;
-        read.map_err(|source| TranscriptError::Io { action: "read", source })?;
-        let Some(line) = self.line.strip_suffix(b"\n") else { return Ok(None) };
+        read.map_err(|source| TranscriptError::Io {
+            action: "read",
+            source,
+        })?;
+        let Some(line) = self.line.strip_suffix(b"\n") else {
+            return Ok(None);
+        };
         let shown = redact_line(&String::from_utf8_lossy(line));
         self.line.clear();
         Ok(Some(shown))
@@ -255,9 +210,17 @@ struct Appender {
 impl Appender {
     fn open(path: &Path) -> std::io::Result<Self> {
         if let Some(folder) = path.parent() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
         let length = whole_length(&mut file)?;
         if length != file.metadata()?.len() {
             file.set_len(length)?;
@@ -277,7 +240,9 @@ impl Appender {
             return Ok(());
         }
         self.file.set_len(self.length)?;
-        Err(written.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::StorageFull)))
+        Err(written
+            .err()
+            .unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::StorageFull)))
     }
 }
 
@@ -322,7 +287,10 @@ fn collect_files(folder: &Path, prefix: &str, found: &mut Vec<TranscriptFile>) -
         } else if kind.is_file()
             && let Some(stem) = name.strip_suffix(".ndjson")
         {
-            found.push(TranscriptFile { stream: format!("{prefix}{stem}"), bytes: entry.metadata()?.len() });
+            found.push(TranscriptFile {
+                stream: format!("{prefix}{stem}"),
+                bytes: entry.metadata()?.len(),
+            });
         }
     }
     Ok(())
@@ -332,7 +300,9 @@ async fn blocking<T: Send + 'static>(
     action: &'static str,
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, TranscriptError> {
-    let result = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    let result = tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)));
     result.map_err(|source| TranscriptError::Io { action, source })
 }
 

@@ -5,11 +5,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::display::Display;
 use super::server_result;
+use super::usage::{UsageTotals, is_cut, stop_reason};
 use super::wire_block::{Role, WireBlock};
 use crate::provider::{
-    BlockStart, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StopReason, StreamDecoder,
-    StreamEnd, Usage, error,
+    BlockStart, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StopReason,
+    StreamDecoder, StreamEnd, error,
 };
 
 #[cfg(test)]
@@ -23,13 +25,10 @@ pub struct Decoder {
     response_id: Option<String>,
     started: bool,
     blocks: Vec<WireBlock>,
-    next_position: Position,
-    /// The open run of text.
-    text: Option<Position>,
+    display: Display,
     /// Calls without arguments whose end is known only when the output limit did not cut them.
     empty_calls: Vec<Position>,
-    usage: Map<String, Value>,
-    last_usage: Option<Usage>,
+    usage: UsageTotals,
     stop: Option<String>,
     end: Option<StreamEnd>,
 }
@@ -59,12 +58,20 @@ impl StreamDecoder for Decoder {
             }
             Err(problem) if data.starts_with('{') => {
                 let message = format!("an event of the stream is not valid JSON: {problem}");
-                self.fail(ProviderError::new(ProviderErrorClass::Protocol, message), &mut out);
+                self.fail(
+                    ProviderError::new(ProviderErrorClass::Protocol, message),
+                    &mut out,
+                );
                 return out;
             }
             Err(_) => return out,
         };
-        let kind = value.get("type").and_then(Value::as_str).or(event.event.as_deref()).unwrap_or_default().to_owned();
+        let kind = value
+            .get("type")
+            .and_then(Value::as_str)
+            .or(event.event.as_deref())
+            .unwrap_or_default()
+            .to_owned();
         self.take(&kind, value, event.bytes, &mut out);
         out
     }
@@ -117,11 +124,9 @@ impl Decoder {
             response_id: None,
             started: false,
             blocks: Vec::new(),
-            next_position: 0,
-            text: None,
+            display: Display::default(),
             empty_calls: Vec::new(),
-            usage: Map::new(),
-            last_usage: None,
+            usage: UsageTotals::default(),
             stop: None,
             end: None,
         }
@@ -147,11 +152,14 @@ impl Decoder {
                 }
             }
             "message_delta" => {
-                self.take_usage(value.get("usage"), out);
-                if let Some(reason) = value.get("delta").and_then(|delta| delta.get("stop_reason")).and_then(Value::as_str)
+                out.extend(self.usage.take(value.get("usage")));
+                if let Some(reason) = value
+                    .get("delta")
+                    .and_then(|delta| delta.get("stop_reason"))
+                    .and_then(Value::as_str)
                 {
                     self.stop = Some(reason.to_owned());
-                    self.end_text(out);
+                    self.display.end_text(out);
                 }
             }
             "message_stop" => self.complete(out),
@@ -166,8 +174,16 @@ impl Decoder {
     }
 
     fn message_start(&mut self, mut value: Map<String, Value>, out: &mut Events) {
-        let Some(Value::Object(mut message)) = value.remove("message") else { return };
-        let text = |key: &str| message.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let Some(Value::Object(mut message)) = value.remove("message") else {
+            return;
+        };
+        let text = |key: &str| {
+            message
+                .get(key)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let response_id = text("id");
         if self.started {
             // The same answer announced twice is harmless; another one means that a gateway spliced in a retry.
@@ -181,7 +197,7 @@ impl Decoder {
         self.response_id.clone_from(&response_id);
         let (model, stop) = (text("model"), text("stop_reason"));
         out.push(ProviderEvent::Started { response_id, model });
-        self.take_usage(message.get("usage"), out);
+        out.extend(self.usage.take(message.get("usage")));
         if let Some(Value::Array(content)) = message.remove("content") {
             for block in content {
                 let bytes = block.to_string().len() as u64;
@@ -199,25 +215,28 @@ impl Decoder {
         self.flush_empty_calls(out);
         self.end_reasoning(out);
         match block.role {
-            Role::Text => self.show_text(&block.content, out),
+            Role::Text => self.display.show_text(&block.content, out),
             Role::Thinking => {
-                self.end_text(out);
+                self.display.end_text(out);
                 let repeated = self.blocks.last_mut().filter(|last| {
                     last.role == Role::Thinking && !block.content.is_empty() && last.content == block.content
                 });
                 match repeated {
                     Some(last) => last.superseded = true,
                     None if block.content.is_empty() => {}
-                    None => block.position = Some(self.show_reasoning(None, &block.content, out)),
+                    None => block.position = Some(self.display.show_reasoning(None, &block.content, out)),
                 }
             }
             Role::Call => {
-                self.end_text(out);
-                let position = self.new_position();
+                self.display.end_text(out);
+                let position = self.display.new_position();
                 if block.text_field("id").is_empty() {
                     block.set_id(&format!("call_{position}"));
                 }
-                let (id, name) = (block.text_field("id").to_owned(), block.text_field("name").to_owned());
+                let (id, name) = (
+                    block.text_field("id").to_owned(),
+                    block.text_field("name").to_owned(),
+                );
                 let kind = if block.kind() == "tool_use" {
                     BlockStart::ToolCall { id, name }
                 } else {
@@ -227,7 +246,7 @@ impl Decoder {
                 block.position = Some(position);
             }
             Role::Other => {
-                self.end_text(out);
+                self.display.end_text(out);
                 self.show_other(&block, bytes, out);
             }
         }
@@ -253,12 +272,20 @@ impl Decoder {
                     .rev()
                     .find(|call| call.role == Role::Call && call.text_field("id") == call_id)
                     .and_then(|call| call.position);
-                out.push(ProviderEvent::ServerToolResult { position, tool_call_id: call_id, text, is_error });
+                out.push(ProviderEvent::ServerToolResult {
+                    position,
+                    tool_call_id: call_id,
+                    text,
+                    is_error,
+                });
             }
             kind => {
                 let raw_kind = kind.to_owned();
-                let position = self.new_position();
-                out.push(ProviderEvent::BlockStart { position, kind: BlockStart::Unsupported { raw_kind, bytes } });
+                let position = self.display.new_position();
+                out.push(ProviderEvent::BlockStart {
+                    position,
+                    kind: BlockStart::Unsupported { raw_kind, bytes },
+                });
                 out.push(ProviderEvent::BlockEnd { position });
             }
         }
@@ -273,13 +300,17 @@ impl Decoder {
                 if let Some(block) = self.blocks.get_mut(slot) {
                     block.content.push_str(text("text"));
                 }
-                self.show_text(text("text"), out);
+                self.display.show_text(text("text"), out);
             }
             "thinking_delta" => {
                 let piece = text("thinking");
                 let slot = self.slot_for(index, Role::Thinking, "thinking", out);
                 let shown = self.blocks.get(slot).and_then(|block| block.position);
-                let position = if piece.is_empty() { shown } else { Some(self.show_reasoning(shown, piece, out)) };
+                let position = if piece.is_empty() {
+                    shown
+                } else {
+                    Some(self.display.show_reasoning(shown, piece, out))
+                };
                 if let Some(block) = self.blocks.get_mut(slot) {
                     block.content.push_str(piece);
                     block.position = position;
@@ -291,7 +322,10 @@ impl Decoder {
                 if let Some(block) = block.filter(|block| block.role == Role::Call && !piece.is_empty()) {
                     block.content.push_str(piece);
                     if let Some(position) = block.position {
-                        out.push(ProviderEvent::ArgumentsDelta { position, json: piece.to_owned() });
+                        out.push(ProviderEvent::ArgumentsDelta {
+                            position,
+                            json: piece.to_owned(),
+                        });
                     }
                 }
             }
@@ -304,7 +338,9 @@ impl Decoder {
     }
 
     fn block_stop(&mut self, slot: usize, out: &mut Events) {
-        let Some(block) = self.blocks.get_mut(slot).filter(|block| !block.stopped) else { return };
+        let Some(block) = self.blocks.get_mut(slot).filter(|block| !block.stopped) else {
+            return;
+        };
         block.stopped = true;
         let Some(position) = block.position else { return };
         match block.role {
@@ -342,7 +378,10 @@ impl Decoder {
             return slot;
         }
         if let Some(slot) = self.blocks.len().checked_sub(1)
-            && self.blocks.get(slot).is_some_and(|block| fits(block) && block.index.is_none())
+            && self
+                .blocks
+                .get(slot)
+                .is_some_and(|block| fits(block) && block.index.is_none())
         {
             return slot;
         }
@@ -352,44 +391,13 @@ impl Decoder {
         self.blocks.len().saturating_sub(1)
     }
 
-    fn new_position(&mut self) -> Position {
-        let position = self.next_position;
-        self.next_position += 1;
-        position
-    }
-
-    fn show_text(&mut self, text: &str, out: &mut Events) {
-        if text.is_empty() {
-            return;
-        }
-        let position = self.text.unwrap_or_else(|| {
-            let position = self.new_position();
-            out.push(ProviderEvent::BlockStart { position, kind: BlockStart::Text });
-            position
-        });
-        self.text = Some(position);
-        out.push(ProviderEvent::Delta { position, text: text.to_owned() });
-    }
-
-    fn end_text(&mut self, out: &mut Events) {
-        if let Some(position) = self.text.take() {
-            out.push(ProviderEvent::BlockEnd { position });
-        }
-    }
-
-    fn show_reasoning(&mut self, shown: Option<Position>, text: &str, out: &mut Events) -> Position {
-        let position = shown.unwrap_or_else(|| {
-            let position = self.new_position();
-            out.push(ProviderEvent::BlockStart { position, kind: BlockStart::Reasoning });
-            position
-        });
-        out.push(ProviderEvent::Delta { position, text: text.to_owned() });
-        position
-    }
-
     /// Ends reasoning whose stop event a gateway left out, when the next block starts.
     fn end_reasoning(&mut self, out: &mut Events) {
-        for block in self.blocks.iter_mut().filter(|block| block.role == Role::Thinking && !block.stopped) {
+        for block in self
+            .blocks
+            .iter_mut()
+            .filter(|block| block.role == Role::Thinking && !block.stopped)
+        {
             block.stopped = true;
             if let Some(position) = block.position.take() {
                 out.push(ProviderEvent::BlockEnd { position });
@@ -398,35 +406,15 @@ impl Decoder {
     }
 
     fn flush_empty_calls(&mut self, out: &mut Events) {
-        out.extend(self.empty_calls.drain(..).map(|position| ProviderEvent::BlockEnd { position }));
-    }
-
-    fn take_usage(&mut self, usage: Option<&Value>, out: &mut Events) {
-        let Some(Value::Object(usage)) = usage else { return };
-        for (key, value) in usage.iter().filter(|(_, value)| !value.is_null()) {
-            self.usage.insert(key.clone(), value.clone());
-        }
-        let count = |key: &str| self.usage.get(key).and_then(Value::as_u64);
-        let (fresh, read, written) =
-            (count("input_tokens"), count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
-        let parts: Vec<u64> = [fresh, read, written].into_iter().flatten().collect();
-        let thinking = self.usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
-        let now = Usage {
-            input_tokens: (!parts.is_empty()).then(|| parts.iter().sum()),
-            output_tokens: count("output_tokens"),
-            cache_read_tokens: read,
-            cache_write_tokens: written,
-            reasoning_tokens: thinking.and_then(Value::as_u64),
-            cost: self.usage.get("cost").and_then(Value::as_f64),
-        };
-        if self.last_usage.as_ref() != Some(&now) {
-            self.last_usage = Some(now.clone());
-            out.push(ProviderEvent::Usage(now));
-        }
+        out.extend(
+            self.empty_calls
+                .drain(..)
+                .map(|position| ProviderEvent::BlockEnd { position }),
+        );
     }
 
     fn complete(&mut self, out: &mut Events) {
-        self.end_text(out);
+        self.display.end_text(out);
         self.end_reasoning(out);
         let open: Vec<usize> = self
             .blocks
@@ -440,7 +428,9 @@ impl Decoder {
         }
         match self.stop.as_deref().map(stop_reason) {
             // The output ended here, maybe before the first byte of the arguments.
-            Some(StopReason::Length | StopReason::ContextWindow | StopReason::Refusal) => self.empty_calls.clear(),
+            Some(StopReason::Length | StopReason::ContextWindow | StopReason::Refusal) => {
+                self.empty_calls.clear();
+            }
             _ => self.flush_empty_calls(out),
         }
         self.close(StreamEnd::Complete, out);
@@ -453,27 +443,12 @@ impl Decoder {
 
     fn close(&mut self, end: StreamEnd, out: &mut Events) {
         if let Some(raw) = self.stop.clone() {
-            out.push(ProviderEvent::Stop { reason: stop_reason(&raw), raw });
+            out.push(ProviderEvent::Stop {
+                reason: stop_reason(&raw),
+                raw,
+            });
         }
         out.push(ProviderEvent::End(end));
         self.end = Some(end);
-    }
-}
-
-/// Whether JSON text stops before its end; text that is wrong in itself is whole, and wrong.
-fn is_cut(json: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(json).is_err_and(|error| error.is_eof())
-}
-
-fn stop_reason(raw: &str) -> StopReason {
-    match raw {
-        "end_turn" => StopReason::EndTurn,
-        "max_tokens" => StopReason::Length,
-        "stop_sequence" => StopReason::StopSequence,
-        "tool_use" => StopReason::ToolUse,
-        "pause_turn" => StopReason::PauseTurn,
-        "refusal" => StopReason::Refusal,
-        "model_context_window_exceeded" => StopReason::ContextWindow,
-        _ => StopReason::Other,
     }
 }

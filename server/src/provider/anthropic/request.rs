@@ -17,9 +17,16 @@ const DEFAULT_MAX_TOKENS: u32 = 8192;
 pub fn build_request(endpoint: &Endpoint, request: &ModelRequest) -> WireRequest {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
-    body.insert("max_tokens".to_owned(), json!(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)));
+    body.insert(
+        "max_tokens".to_owned(),
+        json!(request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)),
+    );
     body.insert("stream".to_owned(), json!(true));
-    if let Some(system) = request.system.as_deref().filter(|system| !system.trim().is_empty()) {
+    if let Some(system) = request
+        .system
+        .as_deref()
+        .filter(|system| !system.trim().is_empty())
+    {
         body.insert("system".to_owned(), json!(system));
     }
     if !request.tools.is_empty() {
@@ -73,7 +80,10 @@ fn messages(endpoint: &Endpoint, request: &ModelRequest) -> Vec<Value> {
                 answer_open_calls(&mut ids, &mut messages);
                 let content = match usable_replay(replay.as_ref(), endpoint, &request.model) {
                     Some(replay) => replayed(replay, &mut ids),
-                    None => parts.iter().filter_map(|part| assistant_block(part, &mut ids)).collect(),
+                    None => parts
+                        .iter()
+                        .filter_map(|part| assistant_block(part, &mut ids))
+                        .collect(),
                 };
                 messages.add("assistant", content);
             }
@@ -104,17 +114,29 @@ fn messages(endpoint: &Endpoint, request: &ModelRequest) -> Vec<Value> {
     {
         text.truncate(text.trim_end().len());
     }
-    messages.0.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
+    messages
+        .0
+        .into_iter()
+        .map(|(role, content)| json!({ "role": role, "content": content }))
+        .collect()
 }
 
 fn answer_open_calls(ids: &mut WireIds, messages: &mut Messages) {
-    let missing = ids.take_unanswered().iter().map(|id| missing_result(id)).collect();
+    let missing = ids
+        .take_unanswered()
+        .iter()
+        .map(|id| missing_result(id))
+        .collect();
     messages.add("user", missing);
 }
 
 /// The record as it came; only ids of calls are checked, since other rounds may have used them too.
 fn replayed(message: &Value, ids: &mut WireIds) -> Vec<Value> {
-    let mut content = message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut content = message
+        .get("content")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     for block in &mut content {
         if block.get("type").and_then(Value::as_str) == Some("tool_use") {
             let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -155,7 +177,19 @@ fn missing_result(id: &str) -> Value {
 
 /// Ids may have letters, digits, `_` and `-`; other endpoints use more.
 fn legal_id(id: &str) -> String {
-    let legal: String =
-        id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect();
-    if legal.is_empty() { "call".to_owned() } else { legal }
+    let legal: String = id
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if legal.is_empty() {
+        "call".to_owned()
+    } else {
+        legal
+    }
 }

@@ -52,7 +52,15 @@ impl WireBlock {
             Role::Call | Role::Other => None,
         };
         let content = initial.and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self { index, role, position: None, value, content, stopped: false, superseded: false }
+        Self {
+            index,
+            role,
+            position: None,
+            value,
+            content,
+            stopped: false,
+            superseded: false,
+        }
     }
 
     pub(super) fn kind(&self) -> &str {
@@ -92,7 +100,11 @@ impl WireBlock {
             }
             "citations_delta" => {
                 if let Some(citation) = delta.get("citation") {
-                    match self.value.entry("citations").or_insert_with(|| Value::Array(Vec::new())) {
+                    match self
+                        .value
+                        .entry("citations")
+                        .or_insert_with(|| Value::Array(Vec::new()))
+                    {
                         Value::Array(citations) => citations.push(citation.clone()),
                         other => *other = Value::Array(vec![citation.clone()]),
                     }
@@ -118,7 +130,10 @@ impl WireBlock {
         let mut value = self.value.clone();
         match self.role {
             Role::Text => {
-                let cited = value.get("citations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+                let cited = value
+                    .get("citations")
+                    .and_then(Value::as_array)
+                    .is_some_and(|list| !list.is_empty());
                 if self.content.trim().is_empty() && !cited {
                     return None;
                 }

@@ -31,9 +31,19 @@ pub(super) struct Calls(Vec<Call>);
 
 impl Calls {
     /// Takes one entry of `tool_calls`.
-    pub(super) fn take(&mut self, entry: &Map<String, Value>, positions: &mut Position, out: &mut Vec<ProviderEvent>) {
+    pub(super) fn take(
+        &mut self,
+        entry: &Map<String, Value>,
+        positions: &mut Position,
+        out: &mut Vec<ProviderEvent>,
+    ) {
         let function = entry.get("function").and_then(Value::as_object);
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |value: Option<&Value>| {
+            value
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let id = text(entry.get("id"));
         let name = text(function.and_then(|function| function.get("name")));
         let arguments = match function.and_then(|function| function.get("arguments")) {
@@ -85,14 +95,22 @@ impl Calls {
             })
         });
         continued.unwrap_or_else(|| {
-            self.0.push(Call { index, ..Call::default() });
+            self.0.push(Call {
+                index,
+                ..Call::default()
+            });
             self.0.len() - 1
         })
     }
 
     /// The stream has ended well: ends the calls that are whole. One whose arguments stop before their end was cut
     /// by the output limit and stays open, whatever the stop reason says.
-    pub(super) fn close(&self, stop: Option<StopReason>, positions: &mut Position, out: &mut Vec<ProviderEvent>) {
+    pub(super) fn close(
+        &self,
+        stop: Option<StopReason>,
+        positions: &mut Position,
+        out: &mut Vec<ProviderEvent>,
+    ) {
         let limited = matches!(stop, Some(StopReason::Length | StopReason::ContentFilter));
         let last = self.0.len().saturating_sub(1);
         for (slot, call) in self.0.iter().enumerate() {
@@ -108,7 +126,9 @@ impl Calls {
             };
             let whole = match call.arguments.trim() {
                 "" => !(limited && slot == last),
-                text => serde_json::from_str::<IgnoredAny>(text).map_or_else(|error| !error.is_eof(), |_| true),
+                text => {
+                    serde_json::from_str::<IgnoredAny>(text).map_or_else(|error| !error.is_eof(), |_| true)
+                }
             };
             if whole {
                 out.push(ProviderEvent::BlockEnd { position });
@@ -122,9 +142,16 @@ impl Calls {
             .iter()
             .filter_map(|call| {
                 let (_, id) = call.shown.as_ref()?;
-                let arguments = if is_object(&call.arguments) { call.arguments.as_str() } else { "{}" };
+                let arguments = if is_object(&call.arguments) {
+                    call.arguments.as_str()
+                } else {
+                    "{}"
+                };
                 let mut function = Map::new();
-                function.insert("name".to_owned(), Value::String(call.name.clone().unwrap_or_default()));
+                function.insert(
+                    "name".to_owned(),
+                    Value::String(call.name.clone().unwrap_or_default()),
+                );
                 function.insert("arguments".to_owned(), Value::String(arguments.to_owned()));
                 function.extend(call.function_extra.clone());
                 let mut entry = Map::new();
@@ -152,7 +179,10 @@ impl Call {
                 let position = next(positions);
                 // Without an id of its own the call gets one; a later one would come too late for the record.
                 let id = self.id.clone().unwrap_or_else(|| format!("call_{position}"));
-                let kind = BlockStart::ToolCall { id: id.clone(), name: name.clone() };
+                let kind = BlockStart::ToolCall {
+                    id: id.clone(),
+                    name: name.clone(),
+                };
                 out.push(ProviderEvent::BlockStart { position, kind });
                 self.shown = Some((position, id));
                 (position, self.arguments.clone())

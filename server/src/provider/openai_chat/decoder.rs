@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use super::assembly::{Calls, next};
 use super::message::MessageRecord;
 use super::think::{Piece, ThinkSplitter};
+use super::usage::{stop_reason, usage_in};
 use crate::provider::{
-    BlockStart, DecoderOptions, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StopReason,
+    BlockStart, DecoderOptions, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent,
     StreamDecoder, StreamEnd, Usage, error,
 };
 
@@ -58,7 +59,10 @@ impl StreamDecoder for Decoder {
             Err(_) if is_error => self.fail(error::from_text(data), &mut out),
             Err(problem) if data.starts_with('{') => {
                 let message = format!("an event of the stream is not valid JSON: {problem}");
-                self.fail(ProviderError::new(ProviderErrorClass::Protocol, message), &mut out);
+                self.fail(
+                    ProviderError::new(ProviderErrorClass::Protocol, message),
+                    &mut out,
+                );
             }
             Err(_) => {}
         }
@@ -103,7 +107,11 @@ impl StreamDecoder for Decoder {
             return None;
         }
         let message = self.record.replay(self.calls.replay())?;
-        Some(Replay { provider_id: self.provider_id.clone(), model: self.model.clone(), message })
+        Some(Replay {
+            provider_id: self.provider_id.clone(),
+            model: self.model.clone(),
+            message,
+        })
     }
 }
 
@@ -132,12 +140,19 @@ impl Decoder {
         }
         // What a failing chunk still brings is kept.
         let choice = choices.and_then(|choices| {
-            choices.iter().find(|choice| choice.get("index").and_then(Value::as_i64).unwrap_or(0) == 0)
+            choices
+                .iter()
+                .find(|choice| choice.get("index").and_then(Value::as_i64).unwrap_or(0) == 0)
         });
         if let Some(choice) = choice {
             self.take_choice(choice, out);
         }
-        self.take_usage(value, out);
+        if let Some(usage) = usage_in(value)
+            && self.last_usage.as_ref() != Some(&usage)
+        {
+            self.last_usage = Some(usage.clone());
+            out.push(ProviderEvent::Usage(usage));
+        }
         if let Some(error) = error::error_in(value) {
             self.fail(error, out);
         } else if is_error {
@@ -150,14 +165,31 @@ impl Decoder {
             return;
         }
         self.started = true;
-        let text = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-        out.push(ProviderEvent::Started { response_id: text("id"), model: text("model") });
+        let text = |key: &str| {
+            value
+                .get(key)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        out.push(ProviderEvent::Started {
+            response_id: text("id"),
+            model: text("model"),
+        });
     }
 
     fn take_choice(&mut self, choice: &Value, out: &mut Events) {
         // A gateway that answers whole puts a `message` where the delta should be.
-        let whole = || choice.get("message").filter(|_| self.calls.is_empty() && self.next_position == 0);
-        if let Some(Value::Object(delta)) = choice.get("delta").filter(|delta| delta.is_object()).or_else(whole) {
+        let whole = || {
+            choice
+                .get("message")
+                .filter(|_| self.calls.is_empty() && self.next_position == 0)
+        };
+        if let Some(Value::Object(delta)) = choice
+            .get("delta")
+            .filter(|delta| delta.is_object())
+            .or_else(whole)
+        {
             self.record.take(delta);
             self.take_reasoning(delta, out);
             self.take_content(delta.get("content"), out);
@@ -166,7 +198,11 @@ impl Decoder {
             }
             self.take_calls(delta, out);
         }
-        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
+        if let Some(reason) = choice
+            .get("finish_reason")
+            .and_then(Value::as_str)
+            .filter(|reason| !reason.is_empty())
+        {
             self.stop = Some(reason.to_owned());
         }
     }
@@ -188,7 +224,11 @@ impl Decoder {
                 Some("reasoning.summary") => "summary",
                 _ => continue,
             };
-            self.show(Kind::Reasoning, detail.get(key).and_then(Value::as_str).unwrap_or_default(), out);
+            self.show(
+                Kind::Reasoning,
+                detail.get(key).and_then(Value::as_str).unwrap_or_default(),
+                out,
+            );
         }
     }
 
@@ -199,9 +239,14 @@ impl Decoder {
                 for part in parts {
                     let text = part.get("text").and_then(Value::as_str);
                     match (part.get("type").and_then(Value::as_str), part.get("thinking")) {
-                        (Some("thinking"), Some(Value::String(text))) => self.show(Kind::Reasoning, text, out),
+                        (Some("thinking"), Some(Value::String(text))) => {
+                            self.show(Kind::Reasoning, text, out);
+                        }
                         (Some("thinking"), Some(Value::Array(inner))) => {
-                            for piece in inner.iter().filter_map(|piece| piece.get("text").and_then(Value::as_str)) {
+                            for piece in inner
+                                .iter()
+                                .filter_map(|piece| piece.get("text").and_then(Value::as_str))
+                            {
                                 self.show(Kind::Reasoning, piece, out);
                             }
                         }
@@ -214,7 +259,9 @@ impl Decoder {
     }
 
     fn show_content(&mut self, text: &str, out: &mut Events) {
-        let Some(splitter) = &mut self.splitter else { return self.show(Kind::Text, text, out) };
+        let Some(splitter) = &mut self.splitter else {
+            return self.show(Kind::Text, text, out);
+        };
         let pieces = splitter.push(text);
         self.show_pieces(pieces, out);
     }
@@ -232,7 +279,12 @@ impl Decoder {
         let entries = delta.get("tool_calls").and_then(Value::as_array);
         let older = delta.get("function_call").filter(|call| call.is_object());
         let older = older.map(|function| json!({ "index": 0, "function": function }));
-        for entry in entries.into_iter().flatten().chain(older.as_ref()).filter_map(Value::as_object) {
+        for entry in entries
+            .into_iter()
+            .flatten()
+            .chain(older.as_ref())
+            .filter_map(Value::as_object)
+        {
             self.release_held_text(out);
             self.end_open(out);
             self.calls.take(entry, &mut self.next_position, out);
@@ -253,12 +305,18 @@ impl Decoder {
                     Kind::Reasoning => BlockStart::Reasoning,
                     Kind::Refusal => BlockStart::Refusal,
                 };
-                out.push(ProviderEvent::BlockStart { position, kind: start });
+                out.push(ProviderEvent::BlockStart {
+                    position,
+                    kind: start,
+                });
                 self.open = Some((position, kind));
                 position
             }
         };
-        out.push(ProviderEvent::Delta { position, text: text.to_owned() });
+        out.push(ProviderEvent::Delta {
+            position,
+            text: text.to_owned(),
+        });
     }
 
     fn release_held_text(&mut self, out: &mut Events) {
@@ -271,34 +329,6 @@ impl Decoder {
     fn end_open(&mut self, out: &mut Events) {
         if let Some((position, _)) = self.open.take() {
             out.push(ProviderEvent::BlockEnd { position });
-        }
-    }
-
-    /// Usage comes in a chunk of its own, with the finish reason, or in every chunk; the latest counts.
-    fn take_usage(&mut self, value: &Value, out: &mut Events) {
-        let usage = value
-            .get("usage")
-            .filter(|usage| usage.is_object())
-            .or_else(|| value.get("x_groq").and_then(|groq| groq.get("usage")).filter(|usage| usage.is_object()));
-        let Some(usage) = usage else { return };
-        let count = |path: &[&str]| {
-            path.iter().try_fold(usage, |value, key| value.get(key)).and_then(Value::as_u64)
-        };
-        let cost = usage.get("cost");
-        let now = Usage {
-            input_tokens: count(&["prompt_tokens"]),
-            output_tokens: count(&["completion_tokens"]),
-            cache_read_tokens: count(&["prompt_tokens_details", "cached_tokens"])
-                .or_else(|| count(&["prompt_cache_hit_tokens"]))
-                .or_else(|| count(&["cache_read_input_tokens"])),
-            cache_write_tokens: count(&["prompt_tokens_details", "cache_write_tokens"])
-                .or_else(|| count(&["cache_creation_input_tokens"])),
-            reasoning_tokens: count(&["completion_tokens_details", "reasoning_tokens"]),
-            cost: cost.and_then(|cost| cost.as_f64().or_else(|| cost.get("total_cost")?.as_f64())),
-        };
-        if self.last_usage.as_ref() != Some(&now) {
-            self.last_usage = Some(now.clone());
-            out.push(ProviderEvent::Usage(now));
         }
     }
 
@@ -323,21 +353,12 @@ impl Decoder {
 
     fn close(&mut self, end: StreamEnd, out: &mut Events) {
         if let Some(raw) = self.stop.clone() {
-            out.push(ProviderEvent::Stop { reason: stop_reason(&raw), raw });
+            out.push(ProviderEvent::Stop {
+                reason: stop_reason(&raw),
+                raw,
+            });
         }
         out.push(ProviderEvent::End(end));
         self.end = Some(end);
-    }
-}
-
-fn stop_reason(raw: &str) -> StopReason {
-    match raw {
-        "stop" | "end_turn" | "eos" => StopReason::EndTurn,
-        "length" | "max_tokens" => StopReason::Length,
-        "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
-        "content_filter" => StopReason::ContentFilter,
-        "model_length" => StopReason::ContextWindow,
-        "refusal" => StopReason::Refusal,
-        _ => StopReason::Other,
     }
 }

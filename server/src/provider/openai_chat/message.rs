@@ -4,8 +4,20 @@ use serde_json::{Map, Value, json};
 
 /// Fields of a delta that are not sent back: what is read otherwise, what repeats it, and noise.
 const NOT_SENT_BACK: [&str; 14] = [
-    "role", "content", "refusal", "tool_calls", "function_call", "reasoning", "thinking", "obfuscation", "annotations", "audio",
-    "executed_tools", "channel", "logprobs", "index",
+    "role",
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "reasoning",
+    "thinking",
+    "obfuscation",
+    "annotations",
+    "audio",
+    "executed_tools",
+    "channel",
+    "logprobs",
+    "index",
 ];
 
 /// Everything of the answer that the next request may need.
@@ -42,10 +54,16 @@ impl MessageRecord {
         if let Some(Value::String(text)) = delta.get("refusal") {
             self.refusal.push_str(text);
         }
-        for (key, value) in delta.iter().filter(|(key, _)| !NOT_SENT_BACK.contains(&key.as_str())) {
+        for (key, value) in delta
+            .iter()
+            .filter(|(key, _)| !NOT_SENT_BACK.contains(&key.as_str()))
+        {
             match (key.as_str(), value) {
                 ("reasoning_details", Value::Array(details)) => {
-                    let held = self.other.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
+                    let held = self
+                        .other
+                        .entry(key.clone())
+                        .or_insert_with(|| Value::Array(Vec::new()));
                     if let Value::Array(held) = held {
                         for detail in details {
                             take_detail(held, detail);
@@ -81,12 +99,19 @@ impl MessageRecord {
     pub(super) fn replay(&self, tool_calls: Vec<Value>) -> Option<Value> {
         let mut message = Map::new();
         message.insert("role".to_owned(), json!("assistant"));
-        let content = if self.parts.is_empty() { json!(self.content) } else { json!(self.parts) };
+        let content = if self.parts.is_empty() {
+            json!(self.content)
+        } else {
+            json!(self.parts)
+        };
         let has_content = !self.content.is_empty() || !self.parts.is_empty();
         if !has_content && tool_calls.is_empty() && self.refusal.is_empty() {
             return None;
         }
-        message.insert("content".to_owned(), if has_content { content } else { Value::Null });
+        message.insert(
+            "content".to_owned(),
+            if has_content { content } else { Value::Null },
+        );
         if !self.refusal.is_empty() {
             message.insert("refusal".to_owned(), json!(self.refusal));
         }
@@ -107,7 +132,9 @@ fn take_detail(held: &mut Vec<Value>, detail: &Value) {
     {
         for (key, value) in more {
             match (last.get_mut(key), value) {
-                (Some(Value::String(text)), Value::String(piece)) if matches!(key.as_str(), "text" | "summary" | "data") => {
+                (Some(Value::String(text)), Value::String(piece))
+                    if matches!(key.as_str(), "text" | "summary" | "data") =>
+                {
                     text.push_str(piece);
                 }
                 (_, Value::Null) => {}

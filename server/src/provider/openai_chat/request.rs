@@ -20,8 +20,13 @@ pub fn build_request(endpoint: &Endpoint, request: &ModelRequest) -> WireRequest
     body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
     if let Some(max_tokens) = request.max_tokens {
         // OpenAI's reasoning models refuse the older name; most compatible servers know only that one.
-        let is_openai = endpoint.base_url.contains("://api.openai.com") || endpoint.base_url.contains(".openai.azure.com");
-        let key = if is_openai { "max_completion_tokens" } else { "max_tokens" };
+        let is_openai = endpoint.base_url.contains("://api.openai.com")
+            || endpoint.base_url.contains(".openai.azure.com");
+        let key = if is_openai {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
         body.insert(key.to_owned(), json!(max_tokens));
     }
     if !request.tools.is_empty() {
@@ -43,18 +48,28 @@ pub fn build_request(endpoint: &Endpoint, request: &ModelRequest) -> WireRequest
     WireRequest {
         url: join_url(&endpoint.base_url, "chat/completions"),
         headers,
-        auth: endpoint.api_key.as_ref().map(|key| ("authorization", Secret::new(format!("Bearer {}", key.expose())))),
+        auth: endpoint
+            .api_key
+            .as_ref()
+            .map(|key| ("authorization", Secret::new(format!("Bearer {}", key.expose())))),
         body: Value::Object(body),
     }
 }
 
 fn messages(endpoint: &Endpoint, request: &ModelRequest) -> Vec<Value> {
     let mut messages = Vec::new();
-    if let Some(system) = request.system.as_deref().filter(|system| !system.trim().is_empty()) {
+    if let Some(system) = request
+        .system
+        .as_deref()
+        .filter(|system| !system.trim().is_empty())
+    {
         messages.push(json!({ "role": "system", "content": system }));
     }
     let mut ids = WireIds::new(if is_mistral(endpoint) { mistral_id } else { any_id });
-    let last_user = request.messages.iter().rposition(|message| matches!(message, ModelMessage::User { .. }));
+    let last_user = request
+        .messages
+        .iter()
+        .rposition(|message| matches!(message, ModelMessage::User { .. }));
     for (number, message) in request.messages.iter().enumerate() {
         match message {
             ModelMessage::User { text } => {
@@ -77,11 +92,18 @@ fn messages(endpoint: &Endpoint, request: &ModelRequest) -> Vec<Value> {
                 for result in results {
                     match ids.result(&result.tool_call_id) {
                         Some(id) => messages.push(tool_message(&id, &result.content)),
-                        None => strays.push(format!("Result of the tool `{}`:\n{}", result.tool_name, result.content)),
+                        None => strays.push(format!(
+                            "Result of the tool `{}`:\n{}",
+                            result.tool_name, result.content
+                        )),
                     }
                 }
                 answer_open_calls(&mut ids, &mut messages);
-                messages.extend(strays.into_iter().map(|text| json!({ "role": "user", "content": text })));
+                messages.extend(
+                    strays
+                        .into_iter()
+                        .map(|text| json!({ "role": "user", "content": text })),
+                );
             }
         }
     }
@@ -106,7 +128,11 @@ fn assistant(parts: &[AssistantPart], ids: &mut WireIds) -> Option<Value> {
             AssistantPart::Text { text } => texts.push(text.as_str()),
             AssistantPart::ToolCall { id, name, arguments } => {
                 let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
-                let arguments = if is_object { arguments.clone() } else { arguments_object("").to_string() };
+                let arguments = if is_object {
+                    arguments.clone()
+                } else {
+                    arguments_object("").to_string()
+                };
                 calls.push(json!({
                     "id": ids.call(id), "type": "function", "function": { "name": name, "arguments": arguments },
                 }));
@@ -119,7 +145,14 @@ fn assistant(parts: &[AssistantPart], ids: &mut WireIds) -> Option<Value> {
     }
     let mut message = Map::new();
     message.insert("role".to_owned(), json!("assistant"));
-    message.insert("content".to_owned(), if texts.is_empty() { Value::Null } else { json!(texts.join("\n\n")) });
+    message.insert(
+        "content".to_owned(),
+        if texts.is_empty() {
+            Value::Null
+        } else {
+            json!(texts.join("\n\n"))
+        },
+    );
     if !calls.is_empty() {
         message.insert("tool_calls".to_owned(), Value::Array(calls));
     }
@@ -133,7 +166,12 @@ fn replayed(record: &Value, keeps_reasoning: bool, ids: &mut WireIds) -> Value {
         if !keeps_reasoning {
             object.shift_remove("reasoning_content");
         }
-        for call in object.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        for call in object
+            .get_mut("tool_calls")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             let wire = ids.call(call.get("id").and_then(Value::as_str).unwrap_or_default());
             if let Some(call) = call.as_object_mut() {
                 call.insert("id".to_owned(), json!(wire));
@@ -147,7 +185,9 @@ fn replayed(record: &Value, keeps_reasoning: bool, ids: &mut WireIds) -> Value {
 fn wants_reasoning_back(endpoint: &Endpoint, model: &str) -> bool {
     let model = model.to_ascii_lowercase();
     let address = endpoint.base_url.to_ascii_lowercase();
-    ["deepseek", "kimi", "moonshot", "glm"].iter().any(|name| model.contains(name) || address.contains(name))
+    ["deepseek", "kimi", "moonshot", "glm"]
+        .iter()
+        .any(|name| model.contains(name) || address.contains(name))
         || ["z.ai", "bigmodel"].iter().any(|name| address.contains(name))
 }
 
@@ -156,7 +196,11 @@ fn is_mistral(endpoint: &Endpoint) -> bool {
 }
 
 fn any_id(id: &str) -> String {
-    if id.is_empty() { "call".to_owned() } else { id.to_owned() }
+    if id.is_empty() {
+        "call".to_owned()
+    } else {
+        id.to_owned()
+    }
 }
 
 /// Mistral takes ids of exactly nine letters and digits; others are mapped to one, always the same.

@@ -54,13 +54,20 @@ impl ThinkSplitter {
     fn release(&mut self, pieces: &mut Vec<Piece>) {
         let text = std::mem::take(&mut self.held);
         if !text.is_empty() {
-            pieces.push(if self.inside { Piece::Reasoning(text) } else { Piece::Text(text) });
+            pieces.push(if self.inside {
+                Piece::Reasoning(text)
+            } else {
+                Piece::Text(text)
+            });
         }
     }
 }
 
 fn longest_suffix_that_begins(text: &str, tag: &str) -> usize {
-    (1..tag.len()).rev().find(|length| tag.get(..*length).is_some_and(|start| text.ends_with(start))).unwrap_or(0)
+    (1..tag.len())
+        .rev()
+        .find(|length| tag.get(..*length).is_some_and(|start| text.ends_with(start)))
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -90,6 +97,9 @@ mod tests {
             assert_eq!(joined(&[&whole[..cut], &whole[cut..]]), expected, "cut at {cut}");
         }
         let single: Vec<String> = whole.chars().map(String::from).collect();
-        assert_eq!(joined(&single.iter().map(String::as_str).collect::<Vec<_>>()), expected);
+        assert_eq!(
+            joined(&single.iter().map(String::as_str).collect::<Vec<_>>()),
+            expected
+        );
     }
 }

@@ -5,7 +5,11 @@ fn run(events: &[Value]) -> (Events, Decoder) {
     let mut decoder = Decoder::new("main", "model");
     let mut out = Vec::new();
     for event in events {
-        out.extend(decoder.push(&SseEvent { event: None, data: event.to_string(), bytes: 1 }));
+        out.extend(decoder.push(&SseEvent {
+            event: None,
+            data: event.to_string(),
+            bytes: 1,
+        }));
     }
     out.extend(decoder.finish());
     (out, decoder)
@@ -50,7 +54,11 @@ fn message_stop() -> Value {
 }
 
 fn contents(round: &RoundContent) -> Vec<(&str, bool)> {
-    round.blocks.iter().map(|block| (block.content.as_str(), block.ended)).collect()
+    round
+        .blocks
+        .iter()
+        .map(|block| (block.content.as_str(), block.ended))
+        .collect()
 }
 
 #[test]
@@ -85,7 +93,10 @@ fn thinking_is_shown_without_its_signature_and_goes_back_with_it() {
         block_stop(0),
         block(1, json!({"type":"redacted_thinking","data":"REDACTED"})),
         block_stop(1),
-        block(2, json!({"type":"tool_use","id":"toolu_1","name":"read_file","input":{}})),
+        block(
+            2,
+            json!({"type":"tool_use","id":"toolu_1","name":"read_file","input":{}}),
+        ),
         arguments(2, ""),
         arguments(2, "{\"path\":"),
         arguments(2, "\"a\"}"),
@@ -94,7 +105,10 @@ fn thinking_is_shown_without_its_signature_and_goes_back_with_it() {
         message_stop(),
     ]);
     let printed = format!("{events:?}");
-    assert!(printed.contains("hm") && !printed.contains("SIGNED") && !printed.contains("REDACTED"), "{printed}");
+    assert!(
+        printed.contains("hm") && !printed.contains("SIGNED") && !printed.contains("REDACTED"),
+        "{printed}"
+    );
     let replay = decoder.replay().expect("a replay");
     assert_eq!(
         replay.message,
@@ -122,13 +136,24 @@ fn thinking_that_a_gateway_repeats_with_its_signature_is_shown_and_sent_back_onc
     events.iter().for_each(|event| round.apply(event));
     assert_eq!(contents(&round), [("plan", true), ("done", true)]);
     let content = decoder.replay().expect("a replay").message["content"].clone();
-    assert_eq!(content, json!([{"type":"thinking","thinking":"plan","signature":"S"},{"type":"text","text":"done"}]));
+    assert_eq!(
+        content,
+        json!([{"type":"thinking","thinking":"plan","signature":"S"},{"type":"text","text":"done"}])
+    );
 }
 
 #[test]
 fn a_call_cut_by_the_output_limit_has_no_end_and_is_sent_back_with_empty_arguments() {
-    for (pieces, ended) in [(&["{\"a\":"][..], false), (&["{\"a\":1}"], true), (&[], false), (&["{\"a\":}"], true)] {
-        let mut events = vec![start(), block(0, json!({"type":"tool_use","id":"t","name":"n","input":{}}))];
+    for (pieces, ended) in [
+        (&["{\"a\":"][..], false),
+        (&["{\"a\":1}"], true),
+        (&[], false),
+        (&["{\"a\":}"], true),
+    ] {
+        let mut events = vec![
+            start(),
+            block(0, json!({"type":"tool_use","id":"t","name":"n","input":{}})),
+        ];
         events.extend(pieces.iter().map(|piece| arguments(0, piece)));
         events.extend([block_stop(0), stop("max_tokens"), message_stop()]);
         let (out, decoder) = run(&events);
@@ -138,7 +163,10 @@ fn a_call_cut_by_the_output_limit_has_no_end_and_is_sent_back_with_empty_argumen
         let whole = pieces == ["{\"a\":1}"];
         assert_eq!(round.calls()[0].parsed.is_ok(), whole, "{pieces:?}");
         let input = if whole { json!({"a":1}) } else { json!({}) };
-        assert_eq!(decoder.replay().expect("a replay").message["content"][0]["input"], input);
+        assert_eq!(
+            decoder.replay().expect("a replay").message["content"][0]["input"],
+            input
+        );
     }
 }
 
@@ -148,14 +176,20 @@ fn a_call_without_arguments_or_with_whole_ones_at_its_start_is_complete() {
         start(),
         block(0, json!({"type":"tool_use","id":"a","name":"none","input":{}})),
         block_stop(0),
-        block(1, json!({"type":"tool_use","id":"","name":"whole","input":{"x":1}})),
+        block(
+            1,
+            json!({"type":"tool_use","id":"","name":"whole","input":{"x":1}}),
+        ),
         block_stop(1),
         stop("tool_use"),
         message_stop(),
     ]);
     let calls = round.calls();
     assert_eq!(calls[0].parsed, Ok(json!({})));
-    assert_eq!((calls[1].arguments.as_str(), calls[1].id.as_str()), ("{\"x\":1}", "call_1"));
+    assert_eq!(
+        (calls[1].arguments.as_str(), calls[1].id.as_str()),
+        ("{\"x\":1}", "call_1")
+    );
     assert!(round.blocks.iter().all(|block| block.ended));
 }
 
@@ -188,7 +222,10 @@ fn what_compatible_servers_leave_out_is_no_error() {
         message_stop(),
         json!({"type":"ping","cost":1}),
     ]);
-    assert_eq!(contents(&round), [("so", true), ("Hi", true), ("{}", true), ("", true)]);
+    assert_eq!(
+        contents(&round),
+        [("so", true), ("Hi", true), ("{}", true), ("", true)]
+    );
     assert_eq!(round.end, Some(StreamEnd::Complete));
     assert!(!format!("{round:?}").contains("HIDDEN"));
 }
@@ -196,21 +233,41 @@ fn what_compatible_servers_leave_out_is_no_error() {
 #[test]
 fn an_error_keeps_what_came_and_nothing_is_complete() {
     let overloaded = json!({"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}});
-    let part = [start(), block(0, json!({"type":"text","text":""})), text(0, "Half"), overloaded.clone(), message_stop()];
+    let part = [
+        start(),
+        block(0, json!({"type":"text","text":""})),
+        text(0, "Half"),
+        overloaded.clone(),
+        message_stop(),
+    ];
     let failed = round(&part);
     assert_eq!(contents(&failed), [("Half", false)]);
     let error = failed.error.expect("an error");
-    assert_eq!((error.class, error.message.as_str()), (ProviderErrorClass::Overloaded, "Overloaded"));
+    assert_eq!(
+        (error.class, error.message.as_str()),
+        (ProviderErrorClass::Overloaded, "Overloaded")
+    );
     assert_eq!(failed.end, Some(StreamEnd::Interrupted));
     let first = round(&[overloaded]);
     assert_eq!((first.blocks.len(), first.end), (0, Some(StreamEnd::Interrupted)));
-    let openai_form = round(&[start(), json!({"error":{"message":"x","type":"rate_limit_exceeded"}})]);
-    assert_eq!(openai_form.error.map(|error| error.class), Some(ProviderErrorClass::RateLimited));
+    let openai_form = round(&[
+        start(),
+        json!({"error":{"message":"x","type":"rate_limit_exceeded"}}),
+    ]);
+    assert_eq!(
+        openai_form.error.map(|error| error.class),
+        Some(ProviderErrorClass::RateLimited)
+    );
 }
 
 #[test]
 fn a_stream_without_its_end_marker_is_interrupted_even_after_a_stop_reason() {
-    let (events, decoder) = run(&[start(), block(0, json!({"type":"text","text":"x"})), block_stop(0), stop("end_turn")]);
+    let (events, decoder) = run(&[
+        start(),
+        block(0, json!({"type":"text","text":"x"})),
+        block_stop(0),
+        stop("end_turn"),
+    ]);
     assert!(matches!(
         &events[events.len() - 3..],
         [ProviderEvent::Error(error), ProviderEvent::Stop { .. }, ProviderEvent::End(StreamEnd::Interrupted)]
@@ -222,27 +279,59 @@ fn a_stream_without_its_end_marker_is_interrupted_even_after_a_stop_reason() {
 #[test]
 fn another_answer_in_the_stream_fails_it_and_the_same_one_again_does_not() {
     let other = json!({"type":"message_start","message":{"id":"msg_2","content":[]}});
-    let spliced = round(&[start(), text(0, "a"), other, text(0, "b"), stop("end_turn"), message_stop()]);
+    let spliced = round(&[
+        start(),
+        text(0, "a"),
+        other,
+        text(0, "b"),
+        stop("end_turn"),
+        message_stop(),
+    ]);
     assert_eq!(contents(&spliced), [("a", false)]);
     assert_eq!(spliced.end, Some(StreamEnd::Interrupted));
-    let same = round(&[start(), text(0, "a"), start(), text(0, "b"), stop("end_turn"), message_stop()]);
+    let same = round(&[
+        start(),
+        text(0, "a"),
+        start(),
+        text(0, "b"),
+        stop("end_turn"),
+        message_stop(),
+    ]);
     assert_eq!(contents(&same), [("ab", true)]);
 }
 
 #[test]
 fn the_done_mark_ends_only_an_answer_that_has_stopped() {
     let mut decoder = Decoder::new("main", "model");
-    let done = SseEvent { event: Some("data".to_owned()), data: "[DONE]".to_owned(), bytes: 1 };
+    let done = SseEvent {
+        event: Some("data".to_owned()),
+        data: "[DONE]".to_owned(),
+        bytes: 1,
+    };
     assert!(decoder.push(&done).is_empty());
-    decoder.push(&SseEvent { event: None, data: stop("end_turn").to_string(), bytes: 1 });
-    assert!(matches!(decoder.push(&done).last(), Some(ProviderEvent::End(StreamEnd::Complete))));
+    decoder.push(&SseEvent {
+        event: None,
+        data: stop("end_turn").to_string(),
+        bytes: 1,
+    });
+    assert!(matches!(
+        decoder.push(&done).last(),
+        Some(ProviderEvent::End(StreamEnd::Complete))
+    ));
     assert!(decoder.push(&done).is_empty() && decoder.finish().is_empty() && decoder.abort(None).is_empty());
 }
 
 #[test]
 fn an_event_that_is_broken_json_fails_the_stream_with_a_clear_error() {
     let mut decoder = Decoder::new("main", "model");
-    let broken = SseEvent { event: None, data: "{\"type\":".to_owned(), bytes: 1 };
+    let broken = SseEvent {
+        event: None,
+        data: "{\"type\":".to_owned(),
+        bytes: 1,
+    };
     let events = decoder.push(&broken);
-    assert!(matches!(&events[0], ProviderEvent::Error(error) if error.class == ProviderErrorClass::Protocol), "{events:?}");
+    assert!(
+        matches!(&events[0], ProviderEvent::Error(error) if error.class == ProviderErrorClass::Protocol),
+        "{events:?}"
+    );
 }

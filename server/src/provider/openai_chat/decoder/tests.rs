@@ -1,14 +1,22 @@
 use super::*;
-use crate::provider::{RoundCall, RoundContent};
+use crate::provider::{RoundCall, RoundContent, StopReason};
 
 fn run_with(options: DecoderOptions, events: &[Value], done: bool) -> (Events, Decoder) {
     let mut decoder = Decoder::new("main", "model", options);
     let mut out = Vec::new();
     for event in events {
-        out.extend(decoder.push(&SseEvent { event: None, data: event.to_string(), bytes: 1 }));
+        out.extend(decoder.push(&SseEvent {
+            event: None,
+            data: event.to_string(),
+            bytes: 1,
+        }));
     }
     if done {
-        out.extend(decoder.push(&SseEvent { event: None, data: " [DONE] ".to_owned(), bytes: 1 }));
+        out.extend(decoder.push(&SseEvent {
+            event: None,
+            data: " [DONE] ".to_owned(),
+            bytes: 1,
+        }));
     }
     out.extend(decoder.finish());
     (out, decoder)
@@ -47,7 +55,15 @@ fn entry(index: Option<i64>, id: Option<&str>, name: Option<&str>, arguments: &s
 fn calls(entries: &[Value]) -> Vec<(String, String, String)> {
     let (round, _) = run(&[entries, &[finish("tool_calls")]].concat());
     assert!(round.blocks.iter().all(|block| block.ended), "{round:?}");
-    round.calls().into_iter().map(|RoundCall { id, name, arguments, .. }| (id, name, arguments)).collect()
+    round
+        .calls()
+        .into_iter()
+        .map(
+            |RoundCall {
+                 id, name, arguments, ..
+             }| (id, name, arguments),
+        )
+        .collect()
 }
 
 fn triple(id: &str, name: &str, arguments: &str) -> (String, String, String) {
@@ -63,31 +79,76 @@ fn calls_are_put_together_whatever_indexes_and_ids_a_server_sends() {
         entry(Some(0), None, None, "1}"),
         entry(Some(1), None, None, "}"),
     ];
-    assert_eq!(calls(&usual), [triple("a", "x", "{\"n\":1}"), triple("b", "y", "{}")]);
-    let all_index_zero = [entry(Some(0), Some("a"), Some("x"), "{\"n\":1}"), entry(Some(0), Some("b"), Some("x"), "{\"n\":2}")];
-    assert_eq!(calls(&all_index_zero), [triple("a", "x", "{\"n\":1}"), triple("b", "x", "{\"n\":2}")]);
-    let no_index = [entry(None, Some("a"), Some("x"), "{\"n\":"), entry(None, Some("a"), None, "1}"), entry(None, Some("b"), Some("y"), "{}")];
-    assert_eq!(calls(&no_index), [triple("a", "x", "{\"n\":1}"), triple("b", "y", "{}")]);
-    let no_ids = [entry(None, None, Some("x"), "{\"n\":1}"), entry(None, None, Some("x"), "{\"n\":2}")];
-    assert_eq!(calls(&no_ids), [triple("call_0", "x", "{\"n\":1}"), triple("call_1", "x", "{\"n\":2}")]);
-    let repeated = [entry(Some(0), Some("a"), Some("x"), "{\"n\""), entry(Some(0), Some("a"), Some("x"), ":1}"), entry(Some(0), Some(""), Some("x"), "")];
+    assert_eq!(
+        calls(&usual),
+        [triple("a", "x", "{\"n\":1}"), triple("b", "y", "{}")]
+    );
+    let all_index_zero = [
+        entry(Some(0), Some("a"), Some("x"), "{\"n\":1}"),
+        entry(Some(0), Some("b"), Some("x"), "{\"n\":2}"),
+    ];
+    assert_eq!(
+        calls(&all_index_zero),
+        [triple("a", "x", "{\"n\":1}"), triple("b", "x", "{\"n\":2}")]
+    );
+    let no_index = [
+        entry(None, Some("a"), Some("x"), "{\"n\":"),
+        entry(None, Some("a"), None, "1}"),
+        entry(None, Some("b"), Some("y"), "{}"),
+    ];
+    assert_eq!(
+        calls(&no_index),
+        [triple("a", "x", "{\"n\":1}"), triple("b", "y", "{}")]
+    );
+    let no_ids = [
+        entry(None, None, Some("x"), "{\"n\":1}"),
+        entry(None, None, Some("x"), "{\"n\":2}"),
+    ];
+    assert_eq!(
+        calls(&no_ids),
+        [
+            triple("call_0", "x", "{\"n\":1}"),
+            triple("call_1", "x", "{\"n\":2}")
+        ]
+    );
+    let repeated = [
+        entry(Some(0), Some("a"), Some("x"), "{\"n\""),
+        entry(Some(0), Some("a"), Some("x"), ":1}"),
+        entry(Some(0), Some(""), Some("x"), ""),
+    ];
     assert_eq!(calls(&repeated), [triple("a", "x", "{\"n\":1}")]);
-    let same_id = [entry(Some(0), Some("a"), Some("x"), "{\"n\":1}"), entry(Some(0), Some("a"), Some("x"), "{\"n\":2}")];
-    assert_eq!(calls(&same_id), [triple("a", "x", "{\"n\":1}"), triple("a", "x", "{\"n\":2}")]);
+    let same_id = [
+        entry(Some(0), Some("a"), Some("x"), "{\"n\":1}"),
+        entry(Some(0), Some("a"), Some("x"), "{\"n\":2}"),
+    ];
+    assert_eq!(
+        calls(&same_id),
+        [triple("a", "x", "{\"n\":1}"), triple("a", "x", "{\"n\":2}")]
+    );
     let far_index = [entry(Some(7), Some("a"), Some("x"), "null")];
     assert_eq!(calls(&far_index), [triple("a", "x", "{}")]);
-    let late_name = [entry(Some(0), Some("a"), None, "{\"n\":"), entry(Some(0), None, Some("x"), "1}")];
+    let late_name = [
+        entry(Some(0), Some("a"), None, "{\"n\":"),
+        entry(Some(0), None, Some("x"), "1}"),
+    ];
     assert_eq!(calls(&late_name), [triple("a", "x", "{\"n\":1}")]);
-    let object = [chunk(json!({"tool_calls":[{"function":{"name":"x","arguments":{"n":1}}}]}))];
+    let object = [chunk(
+        json!({"tool_calls":[{"function":{"name":"x","arguments":{"n":1}}}]}),
+    )];
     assert_eq!(calls(&object), [triple("call_0", "x", "{\"n\":1}")]);
-    let older = [chunk(json!({"function_call":{"name":"x","arguments":"{\"n\""}})), chunk(json!({"function_call":{"arguments":":1}"}}))];
+    let older = [
+        chunk(json!({"function_call":{"name":"x","arguments":"{\"n\""}})),
+        chunk(json!({"function_call":{"arguments":":1}"}})),
+    ];
     assert_eq!(calls(&older), [triple("call_0", "x", "{\"n\":1}")]);
 }
 
 #[test]
 fn text_after_a_call_is_a_new_block_and_the_order_within_a_chunk_is_fixed() {
     let (round, _) = run(&[
-        chunk(json!({"content":"a","reasoning":"r","tool_calls":[{"index":0,"id":"t","function":{"name":"x","arguments":"{}"}}]})),
+        chunk(
+            json!({"content":"a","reasoning":"r","tool_calls":[{"index":0,"id":"t","function":{"name":"x","arguments":"{}"}}]}),
+        ),
         chunk(json!({"content":""})),
         chunk(json!({"content":"b"})),
         chunk(json!({"refusal":"no"})),
@@ -95,7 +156,16 @@ fn text_after_a_call_is_a_new_block_and_the_order_within_a_chunk_is_fixed() {
     ]);
     let kinds: Vec<&BlockStart> = round.blocks.iter().map(|block| &block.kind).collect();
     assert!(
-        matches!(kinds[..], [BlockStart::Reasoning, BlockStart::Text, BlockStart::ToolCall { .. }, BlockStart::Text, BlockStart::Refusal]),
+        matches!(
+            kinds[..],
+            [
+                BlockStart::Reasoning,
+                BlockStart::Text,
+                BlockStart::ToolCall { .. },
+                BlockStart::Text,
+                BlockStart::Refusal
+            ]
+        ),
         "{kinds:?}"
     );
     assert!(round.blocks.iter().all(|block| block.ended));
@@ -113,12 +183,20 @@ fn reasoning_is_found_under_every_name_and_taken_once() {
         json!({"reasoning_text":"r","reasoning_opaque":"HIDDEN"}),
         json!({"content":[{"type":"thinking","thinking":[{"type":"text","text":"r"}]}]}),
     ] {
-        let (round, decoder) = run(&[chunk(delta.clone()), chunk(json!({"content":"t"})), finish("stop")]);
+        let (round, decoder) = run(&[
+            chunk(delta.clone()),
+            chunk(json!({"content":"t"})),
+            finish("stop"),
+        ]);
         let contents: Vec<&str> = round.blocks.iter().map(|block| block.content.as_str()).collect();
         assert_eq!(contents, ["r", "t"], "{delta}");
         assert!(!format!("{round:?}").contains("HIDDEN"));
         let replay = decoder.replay().expect("a replay").message.to_string();
-        assert_eq!(replay.contains("HIDDEN"), delta.to_string().contains("HIDDEN"), "{replay}");
+        assert_eq!(
+            replay.contains("HIDDEN"),
+            delta.to_string().contains("HIDDEN"),
+            "{replay}"
+        );
     }
 }
 
@@ -132,7 +210,9 @@ fn pieces_of_reasoning_details_and_content_parts_are_joined_for_the_next_request
         chunk(json!({"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]})),
         chunk(json!({"content":[{"type":"thinking","thinking":[{"type":"text","text":"y"}]}]})),
         chunk(json!({"content":"end"})),
-        chunk(json!({"tool_calls":[{"index":0,"id":"t","function":{"name":"n","arguments":"{}"},"extra_content":{"google":{"thought_signature":"T"}}}]})),
+        chunk(
+            json!({"tool_calls":[{"index":0,"id":"t","function":{"name":"n","arguments":"{}"},"extra_content":{"google":{"thought_signature":"T"}}}]}),
+        ),
         finish("tool_calls"),
     ]);
     assert_eq!(
@@ -158,7 +238,8 @@ fn a_call_whose_arguments_stop_early_has_no_end_whatever_the_reason_says() {
         let (round, decoder) = run(&[entry(Some(0), Some("t"), Some("x"), arguments), finish(reason)]);
         assert_eq!(round.blocks[0].ended, ended, "{reason} {arguments}");
         assert_eq!(round.end, Some(StreamEnd::Complete));
-        let sent = decoder.replay().expect("a replay").message["tool_calls"][0]["function"]["arguments"].clone();
+        let sent =
+            decoder.replay().expect("a replay").message["tool_calls"][0]["function"]["arguments"].clone();
         assert_eq!(sent, if arguments == "{\"a\":1}" { arguments } else { "{}" });
     }
 }
@@ -172,20 +253,41 @@ fn usage_is_the_latest_and_may_come_without_choices() {
         json!({"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":6,"prompt_cache_hit_tokens":2,"cost":{"total_cost":0.5}}}),
     ]);
     let usage = round.usage.expect("usage");
-    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cost), (Some(5), Some(6), Some(2), Some(0.5)));
+    assert_eq!(
+        (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cost
+        ),
+        (Some(5), Some(6), Some(2), Some(0.5))
+    );
 }
 
 #[test]
 fn any_top_level_error_fails_the_stream_and_keeps_what_came() {
     let error = json!({"error":{"message":"upstream failed","code":502},"choices":[{"index":0,"delta":{"content":"!"},"finish_reason":"error"}],"usage":{"prompt_tokens":1,"completion_tokens":2}});
-    let (round, decoder) = run(&[chunk(json!({"content":"Half"})), error, chunk(json!({"content":"late"}))]);
-    assert_eq!((round.blocks[0].content.as_str(), round.blocks[0].ended), ("Half!", false));
+    let (round, decoder) = run(&[
+        chunk(json!({"content":"Half"})),
+        error,
+        chunk(json!({"content":"late"})),
+    ]);
+    assert_eq!(
+        (round.blocks[0].content.as_str(), round.blocks[0].ended),
+        ("Half!", false)
+    );
     let error = round.error.expect("an error");
-    assert_eq!((error.class, error.status, error.message.as_str()), (ProviderErrorClass::Server, Some(502), "upstream failed"));
+    assert_eq!(
+        (error.class, error.status, error.message.as_str()),
+        (ProviderErrorClass::Server, Some(502), "upstream failed")
+    );
     assert_eq!(round.end, Some(StreamEnd::Interrupted));
     assert_eq!(decoder.replay(), None);
     let (first, _) = run(&[json!({"error":"quota","code":"insufficient_quota"})]);
-    assert_eq!(first.error.map(|error| error.class), Some(ProviderErrorClass::Billing));
+    assert_eq!(
+        first.error.map(|error| error.class),
+        Some(ProviderErrorClass::Billing)
+    );
     let (silent, _) = run(&[chunk(json!({"content":"x"})), finish("error")]);
     assert_eq!(silent.end, Some(StreamEnd::Interrupted));
 }
@@ -201,7 +303,10 @@ fn the_end_is_complete_with_the_mark_or_after_a_finish_reason_and_else_interrupt
     ] {
         let (out, _) = run_with(DecoderOptions::default(), &events, done);
         assert_eq!(out.last(), Some(&ProviderEvent::End(end)), "{events:?}");
-        assert_eq!(out.iter().any(|event| matches!(event, ProviderEvent::Error(_))), end == StreamEnd::Interrupted);
+        assert_eq!(
+            out.iter().any(|event| matches!(event, ProviderEvent::Error(_))),
+            end == StreamEnd::Interrupted
+        );
     }
 }
 
@@ -214,19 +319,34 @@ fn only_the_first_choice_is_read_and_a_whole_message_beside_a_delta_is_ignored()
     ]);
     assert_eq!(round.blocks[0].content, "A");
     assert_eq!(round.stop, Some(("stop".to_owned(), StopReason::EndTurn)));
-    let (whole, _) = run(&[json!({"choices":[{"index":0,"message":{"content":"All"},"finish_reason":"stop"}]})]);
+    let (whole, _) =
+        run(&[json!({"choices":[{"index":0,"message":{"content":"All"},"finish_reason":"stop"}]})]);
     assert_eq!(whole.blocks[0].content, "All");
 }
 
 #[test]
 fn think_tags_are_text_unless_the_endpoint_is_set_to_split_them() {
-    let events = [chunk(json!({"content":"<thi"})), chunk(json!({"content":"nk>why</think>"})), chunk(json!({"content":"so <"})), finish("stop")];
+    let events = [
+        chunk(json!({"content":"<thi"})),
+        chunk(json!({"content":"nk>why</think>"})),
+        chunk(json!({"content":"so <"})),
+        finish("stop"),
+    ];
     let contents = |options| {
         let (events, _) = run_with(options, &events, true);
         let mut round = RoundContent::default();
         events.iter().for_each(|event| round.apply(event));
-        round.blocks.into_iter().map(|block| block.content).collect::<Vec<_>>()
+        round
+            .blocks
+            .into_iter()
+            .map(|block| block.content)
+            .collect::<Vec<_>>()
     };
     assert_eq!(contents(DecoderOptions::default()), ["<think>why</think>so <"]);
-    assert_eq!(contents(DecoderOptions { split_think_tags: true }), ["why", "so <"]);
+    assert_eq!(
+        contents(DecoderOptions {
+            split_think_tags: true
+        }),
+        ["why", "so <"]
+    );
 }
