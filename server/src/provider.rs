@@ -372,8 +372,18 @@ impl ProviderErrorClass {
     /// Whether asking the same provider again can help.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::Connect | Self::Broken | Self::RateLimited | Self::Overloaded | Self::Server | Self::Stalled | Self::Protocol => true,
-            Self::Authentication | Self::Billing | Self::NotFound | Self::InvalidRequest | Self::ContextLength => false,
+            Self::Connect
+            | Self::Broken
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::Stalled
+            | Self::Protocol => true,
+            Self::Authentication
+            | Self::Billing
+            | Self::NotFound
+            | Self::InvalidRequest
+            | Self::ContextLength => false,
         }
     }
 

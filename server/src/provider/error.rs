@@ -278,9 +278,6 @@ fn class_of_words(facts: &Facts) -> Option<ProviderErrorClass> {
     if facts.words.iter().any(|word| word == "tool_use_failed") {
         return Some(ProviderErrorClass::Server);
     }
-    if facts.is_context_length() {
-        return Some(ProviderErrorClass::ContextLength);
-    }
     let table: [(&[&str], ProviderErrorClass); 8] = [
         (&["insufficient_quota", "billing"], ProviderErrorClass::Billing),
         (&["overloaded"], ProviderErrorClass::Overloaded),
@@ -303,7 +300,7 @@ fn class_of_words(facts: &Facts) -> Option<ProviderErrorClass> {
             ProviderErrorClass::InvalidRequest,
         ),
     ];
-    table
+    let told = table
         .into_iter()
         .find(|(needles, _)| {
             facts
@@ -311,7 +308,14 @@ fn class_of_words(facts: &Facts) -> Option<ProviderErrorClass> {
                 .iter()
                 .any(|word| needles.iter().any(|needle| word.contains(needle)))
         })
-        .map(|(_, class)| class)
+        .map(|(_, class)| class);
+    match told {
+        // The words of a message count only where the error's own do not tell more: a rate limit speaks of tokens too.
+        None | Some(ProviderErrorClass::InvalidRequest) if facts.is_context_length() => {
+            Some(ProviderErrorClass::ContextLength)
+        }
+        told => told,
+    }
 }
 
 fn html_title(html: &str) -> Option<String> {

@@ -166,6 +166,20 @@ impl RoundContent {
             .collect()
     }
 
+    /// The parts that can be sent back after a round that failed: a call that was not written to its end is dropped,
+    /// since no result will ever answer it.
+    pub fn kept_parts(&self) -> Vec<AssistantPart> {
+        let kept = self
+            .blocks
+            .iter()
+            .filter(|block| block.ended || !matches!(block.kind, BlockStart::ToolCall { .. }));
+        Self {
+            blocks: kept.cloned().collect(),
+            ..Self::default()
+        }
+        .parts()
+    }
+
     fn block_mut(&mut self, position: Position) -> Option<&mut RoundBlock> {
         self.blocks
             .iter_mut()
@@ -191,5 +205,89 @@ fn parse_arguments(block: &RoundBlock) -> Result<Value, String> {
         Err(error) => Err(format!(
             "The arguments are not valid JSON, so the call was not run: {error}."
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(position: Position, kind: BlockStart) -> ProviderEvent {
+        ProviderEvent::BlockStart { position, kind }
+    }
+
+    fn call(id: &str) -> BlockStart {
+        BlockStart::ToolCall {
+            id: id.to_owned(),
+            name: "tool".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_round_gives_its_calls_with_what_is_wrong_and_drops_cut_ones_after_a_failure() {
+        let mut round = RoundContent::default();
+        for event in [
+            start(0, BlockStart::Reasoning),
+            ProviderEvent::Delta {
+                position: 0,
+                text: "why".to_owned(),
+            },
+            ProviderEvent::BlockEnd { position: 0 },
+            start(1, BlockStart::Text),
+            ProviderEvent::Delta {
+                position: 1,
+                text: "Hi".to_owned(),
+            },
+            start(2, call("none")),
+            ProviderEvent::BlockEnd { position: 2 },
+            start(3, call("list")),
+            ProviderEvent::ArgumentsDelta {
+                position: 3,
+                json: "[1]".to_owned(),
+            },
+            ProviderEvent::BlockEnd { position: 3 },
+            start(4, call("cut")),
+            ProviderEvent::ArgumentsDelta {
+                position: 4,
+                json: "{\"a\"".to_owned(),
+            },
+        ] {
+            round.apply(&event);
+        }
+        let calls = round.calls();
+        assert_eq!(calls[0].parsed, Ok(Value::Object(serde_json::Map::new())));
+        assert!(
+            calls[1]
+                .parsed
+                .as_ref()
+                .is_err_and(|words| words.contains("not a JSON object"))
+        );
+        assert!(
+            calls[2]
+                .parsed
+                .as_ref()
+                .is_err_and(|words| words.contains("cut off"))
+        );
+        let part = |id: &str, arguments: &str| AssistantPart::ToolCall {
+            id: id.to_owned(),
+            name: "tool".to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        let text = AssistantPart::Text {
+            text: "Hi".to_owned(),
+        };
+        assert_eq!(
+            round.kept_parts(),
+            [text.clone(), part("none", "{}"), part("list", "[1]")]
+        );
+        assert_eq!(
+            round.parts(),
+            [
+                text,
+                part("none", "{}"),
+                part("list", "[1]"),
+                part("cut", "{\"a\"")
+            ]
+        );
     }
 }

@@ -111,6 +111,18 @@ fn an_error_inside_a_stream_is_found_in_every_form_and_nothing_else_is_one() {
         ),
         (json!({"error":"words"}), Class::Server),
         (
+            json!({"error":{"type":"rate_limit_error","message":"too many tokens per minute"}}),
+            Class::RateLimited,
+        ),
+        (
+            json!({"error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens"}}),
+            Class::ContextLength,
+        ),
+        (
+            json!({"error":{"message":"x","code":"context_length_exceeded"}}),
+            Class::ContextLength,
+        ),
+        (
             json!({"object":"error","message":"x","type":"BadRequestError","code":400}),
             Class::InvalidRequest,
         ),
