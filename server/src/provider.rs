@@ -10,6 +10,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub mod anthropic;
+pub mod client;
+pub mod error;
+mod history;
+pub mod openai_chat;
+pub mod round;
+pub mod sse;
+pub mod wire;
+
+#[cfg(test)]
+mod captures_test;
+
+pub use client::{ByteStream, ProviderClient, install_crypto_provider};
+pub use round::{RoundBlock, RoundCall, RoundContent, RoundResult};
+pub use sse::{SseDecoder, SseEvent, SseItem, SseTail};
+pub use wire::{DecoderOptions, StreamDecoder, build_request, stream_decoder};
+
 /// The wire format that an endpoint speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -194,8 +211,10 @@ pub enum ProviderEvent {
     },
     /// The result of a call that the provider ran itself.
     ServerToolResult {
-        /// The position of the call.
-        position: Position,
+        /// The position of the call; none when it was made in an earlier round.
+        position: Option<Position>,
+        /// The provider's id of the call.
+        tool_call_id: String,
         /// What can be shown of it, opaque values left out.
         text: String,
         /// Whether the provider says that it failed.
@@ -383,6 +402,18 @@ impl ProviderErrorClass {
             Self::Server => "provider_server_error",
             Self::Protocol => "provider_protocol",
             Self::Stalled => "provider_stalled",
+        }
+    }
+}
+
+impl ProviderError {
+    /// An error that no HTTP answer came with.
+    pub fn new(class: ProviderErrorClass, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            status: None,
+            message: message.into(),
+            retry_after_ms: None,
         }
     }
 }
