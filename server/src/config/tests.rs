@@ -382,7 +382,10 @@ fn wrong_types_are_named_with_what_stands_there() {
 #[test]
 fn broken_toml_is_named_with_line_and_column_but_not_quoted() {
     let broken = "[server]\ndatabase_url = postgres://ada:hidden@db\n";
-    assert_snapshot!(refusal(broken, &[]), @"");
+    assert_snapshot!(refusal(broken, &[]), @"
+    file /etc/runloom/runloom.toml is not valid TOML
+      line 2, column 16: string values must be quoted, expected literal string
+    ");
 }
 
 #[test]

@@ -97,13 +97,23 @@ impl EmbeddedPostgres {
     /// does not start.
     pub async fn start(lock: &DataDirLock, options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
         let (supervisor, access) = Supervisor::spawn(lock.clone(), options.clone())?;
-        let access = access.await.map_err(|_| EmbeddedError::Stopped)??;
-        let connect_options = connect_options(&access.socket_folder, &access.password);
-        ensure_database(&connect_options).await?;
-        Ok(Self {
-            connect_options,
-            supervisor: Some(supervisor),
-        })
+        let started = async {
+            let access = access.await.map_err(|_| EmbeddedError::Stopped)??;
+            let connect_options = connect_options(&access.socket_folder, &access.password);
+            ensure_database(&connect_options).await?;
+            Ok(connect_options)
+        };
+        match started.await {
+            Ok(connect_options) => Ok(Self {
+                connect_options,
+                supervisor: Some(supervisor),
+            }),
+            Err(error) => {
+                // The folder is free again when the caller learns of the failure.
+                supervisor.stop().await;
+                Err(error)
+            }
+        }
     }
 
     /// Uses the PostgreSQL that a server runs in this folder, or starts one for as long as the result lives.

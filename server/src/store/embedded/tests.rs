@@ -45,13 +45,18 @@ impl Folder {
     }
 
     async fn try_start(&self) -> Result<EmbeddedPostgres, EmbeddedError> {
+        self.start_with(&options()).await
+    }
+
+    async fn start_with(&self, options: &EmbeddedOptions) -> Result<EmbeddedPostgres, EmbeddedError> {
         let lock = self.data_dir.lock("a test")?;
-        EmbeddedPostgres::start(&lock, &options()).await
+        EmbeddedPostgres::start(&lock, options).await
     }
 
     /// A server in another process; returns when its database is ready.
     fn start_elsewhere(&self, tie: &str) -> Child {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
+        // Not `current_exe`: a build that runs meanwhile may have replaced the file.
+        let mut child = Command::new("/proc/self/exe")
             .args([
                 "--exact",
                 "store::embedded::tests::server_in_another_process",
@@ -129,7 +134,8 @@ fn kill_now(child: &mut Child) {
 #[tokio::test]
 async fn the_first_start_creates_a_durable_database_that_the_next_start_finds() {
     let folder = Folder::new();
-    let postgres = folder.start().await;
+    let durable = EmbeddedOptions::from_environment();
+    let postgres = folder.start_with(&durable).await.expect("a running PostgreSQL");
     assert!(postgres.is_own());
     let mut connection = connect(&postgres).await;
     for (setting, value) in [
@@ -152,7 +158,7 @@ async fn the_first_start_creates_a_durable_database_that_the_next_start_finds() 
         "nothing runs after the stop"
     );
 
-    let postgres = folder.start().await;
+    let postgres = folder.start_with(&durable).await.expect("a running PostgreSQL");
     assert_eq!(read_row(&postgres).await, "still here");
     postgres.stop().await;
 }
