@@ -177,7 +177,8 @@ fn connect_options(socket_folder: &Path, password: &Secret) -> PgConnectOptions 
 async fn running(data_dir: &DataDir) -> Option<PgConnectOptions> {
     let layout = Layout::new(data_dir);
     let file = PidFile::read(&layout.data).filter(|file| file.is_ready && file.is_alive(&layout.data))?;
-    let password = layout.password().ok()?;
+    // Where data exist, the password is only read.
+    let password = layout.password(Durability::Full).ok()?;
     let options = connect_options(&file.socket_folder?, &password);
     let connection = options.connect().await.ok()?;
     // It answered; that is all that was asked.

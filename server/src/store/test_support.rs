@@ -7,7 +7,7 @@
 #![expect(clippy::expect_used, reason = "a test without its database cannot go on")]
 
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,7 +30,7 @@ struct Server {
 /// Never dropped: both end with the process.
 struct Owned {
     _postgres: EmbeddedPostgres,
-    _cleaner: ChildStdin,
+    _cleaner: Child,
 }
 
 /// An empty database of one test.
@@ -156,7 +156,7 @@ pub fn temporary_folder() -> PathBuf {
 
 /// A process that waits for this one to end (its end of the pipe closes), then for the database, then removes the
 /// folder. The embedded database ends by its own tie to this process.
-fn remove_at_exit(folder: &Path) -> ChildStdin {
+fn remove_at_exit(folder: &Path) -> Child {
     use std::os::unix::process::CommandExt;
 
     const SCRIPT: &str = r#"
@@ -165,7 +165,7 @@ fn remove_at_exit(folder: &Path) -> ChildStdin {
         while [ -e "$1/postgres/data/postmaster.pid" ] && [ "$n" -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
         rm -rf -- "$1"
     "#;
-    let mut child = Command::new("sh")
+    Command::new("sh")
         .args(["-c", SCRIPT, "sh"])
         .arg(folder)
         .stdin(Stdio::piped())
@@ -173,6 +173,5 @@ fn remove_at_exit(folder: &Path) -> ChildStdin {
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()
-        .expect("sh");
-    child.stdin.take().expect("a pipe")
+        .expect("sh")
 }

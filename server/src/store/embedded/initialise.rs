@@ -30,7 +30,7 @@ pub(super) fn initialise(
     );
     let new = layout.folder.join(format!("{UNFINISHED}{}", std::process::id()));
     let password_file = layout.folder.join("password.new");
-    write_private(&password_file, password.expose())?;
+    write_private(&password_file, password.expose(), durability)?;
     run_as.take_over(&password_file)?;
 
     let mut command = run_as.command(&programs.initdb, &layout.folder);
@@ -58,7 +58,7 @@ pub(super) fn initialise(
         });
     }
     std::fs::rename(&new, &layout.data).map_err(EmbeddedError::io("rename", &new))?;
-    sync_folder(&layout.folder)
+    sync_folder(&layout.folder, durability)
 }
 
 /// Removes what an `initdb` that was killed left behind. No database was ever started on it.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::Durability;
 use super::error::EmbeddedError;
 use super::user::RunAs;
 use crate::provider::Secret;
@@ -69,7 +70,7 @@ impl Layout {
     }
 
     /// The password, made on the first call. It is whole or absent.
-    pub(super) fn password(&self) -> Result<Secret, EmbeddedError> {
+    pub(super) fn password(&self, durability: Durability) -> Result<Secret, EmbeddedError> {
         match std::fs::read_to_string(&self.password) {
             Ok(text) => return Ok(Secret::new(text.trim())),
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -86,9 +87,9 @@ impl Layout {
         let bytes: [u8; 24] = rand::random();
         let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let new = self.password.with_extension("password.new");
-        write_private(&new, &password)?;
+        write_private(&new, &password, durability)?;
         std::fs::rename(&new, &self.password).map_err(EmbeddedError::io("rename", &new))?;
-        sync_folder(&self.data_dir)?;
+        sync_folder(&self.data_dir, durability)?;
         Ok(Secret::new(password))
     }
 
@@ -168,8 +169,8 @@ pub(super) fn private_folder(path: &Path, run_as: &RunAs) -> Result<(), Embedded
         .map_err(EmbeddedError::io("close", path))
 }
 
-/// Writes a file that only this user can read, and waits until it is on the disk.
-pub(super) fn write_private(path: &Path, text: &str) -> Result<(), EmbeddedError> {
+/// Writes a file that only this user can read, and waits until it is on the disk where that matters.
+pub(super) fn write_private(path: &Path, text: &str, durability: Durability) -> Result<(), EmbeddedError> {
     let write = || {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -181,14 +182,20 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), EmbeddedError
             .mode(0o600)
             .open(path)?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()
+        match durability {
+            Durability::Full => file.sync_all(),
+            Durability::Throwaway => Ok(()),
+        }
     };
     write().map_err(EmbeddedError::io("write", path))
 }
 
-/// Waits until the names in a folder are on the disk.
-pub(super) fn sync_folder(path: &Path) -> Result<(), EmbeddedError> {
-    File::open(path)
-        .and_then(|folder| folder.sync_all())
-        .map_err(EmbeddedError::io("sync", path))
+/// Waits until the names in a folder are on the disk where that matters.
+pub(super) fn sync_folder(path: &Path, durability: Durability) -> Result<(), EmbeddedError> {
+    match durability {
+        Durability::Full => File::open(path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(EmbeddedError::io("sync", path)),
+        Durability::Throwaway => Ok(()),
+    }
 }

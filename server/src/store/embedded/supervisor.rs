@@ -246,7 +246,7 @@ impl Plan {
             path: std::env::var_os("PATH"),
         };
         let programs = Programs::find(&search, &run_as, &layout.folder, &layout.data, data_major)?;
-        let password = layout.password()?;
+        let password = layout.password(options.durability)?;
         if data_major.is_none() {
             initialise(&layout, &run_as, &programs, &password, options.durability)?;
         }
