@@ -8,6 +8,7 @@ mod error;
 mod initialise;
 mod layout;
 mod leftover;
+mod plan;
 mod programs;
 mod supervisor;
 mod user;
