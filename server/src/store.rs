@@ -4,12 +4,16 @@
 pub mod batch;
 pub mod commands;
 pub mod content;
+pub mod data_dir;
+pub mod embedded;
 pub mod journal;
 pub mod provider_state;
 pub mod queue;
 pub mod rows;
 pub mod runs;
 pub mod sessions;
+#[doc(hidden)]
+pub mod test_support;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 

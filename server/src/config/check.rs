@@ -1,0 +1,255 @@
+//! From settings as written to a [`Config`]: every rule that a type cannot hold.
+
+mod providers;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::error::ConfigError;
+use super::settings::LimitSettings;
+use super::source::{Inputs, Sourced};
+use super::{Config, Limits, LogConfig, ServerConfig, known_models};
+use crate::provider::Secret;
+
+const MINIMUM_TOKEN_LENGTH: usize = 16;
+/// A day: longer limits in seconds are typing errors, and would overflow deadlines at some size.
+const MOST_STALL_SECONDS: u64 = 24 * 60 * 60;
+/// A year.
+const MOST_SECONDS: u64 = 366 * 24 * 60 * 60;
+
+/// The settings with their inputs, so that every error can say where its key stands.
+struct Check<'a> {
+    inputs: &'a Inputs,
+    sourced: &'a Sourced,
+}
+
+pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, ConfigError> {
+    let check = Check {
+        inputs,
+        sourced: &sourced,
+    };
+    let mut notices = Vec::new();
+    let server = check.server()?;
+    let log = check.log()?;
+
+    let mut written = sourced.settings.providers.clone();
+    if written.is_empty() {
+        written = known_models::configured(|variable| inputs.variable(variable).is_some());
+        if inputs.variable("GEMINI_API_KEY").is_some() {
+            notices.push(
+                "GEMINI_API_KEY is set, but there is no adapter for Gemini yet: it is not used".to_owned(),
+            );
+        }
+    }
+    let providers = check.providers(&written)?;
+    let roles = check.roles(&providers)?;
+    let limits = check.limits(&sourced.settings.limits)?;
+    let demo = providers.is_empty();
+    if demo {
+        notices.push("no provider is configured: the built-in simulator answers as `demo`".to_owned());
+    }
+    Ok(Config {
+        server,
+        log,
+        providers,
+        roles,
+        limits,
+        demo,
+        notices,
+    })
+}
+
+impl Check<'_> {
+    fn wrong<T>(
+        &self,
+        key: &str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Result<T, ConfigError> {
+        Err(ConfigError::Setting {
+            origin: self.sourced.origin(key),
+            key: key.to_owned(),
+            found: found.into(),
+            expected: expected.into(),
+        })
+    }
+
+    fn server(&self) -> Result<ServerConfig, ConfigError> {
+        let server = &self.sourced.settings.server;
+        let Ok(listen) = server.listen.parse::<SocketAddr>() else {
+            return self.wrong(
+                "server.listen",
+                format!("{:?}", server.listen),
+                "an IP address and a port, such as \"127.0.0.1:3000\" or \"[::1]:3000\"",
+            );
+        };
+        let token = self.token()?;
+        if !listen.ip().to_canonical().is_loopback() && token.is_none() {
+            return Err(ConfigError::OpenWithoutToken {
+                listen: listen.to_string(),
+                port: listen.port(),
+                minimum: MINIMUM_TOKEN_LENGTH,
+            });
+        }
+        let workspace = match server.workspace.as_str() {
+            "" => None,
+            folder => Some(self.folder("server.workspace", folder)),
+        };
+        Ok(ServerConfig {
+            listen,
+            data_dir: self.data_dir(&server.data_dir)?,
+            database_url: self.database_url(&server.database_url)?,
+            workspace,
+            token,
+            grace_seconds: self.up_to(
+                "server.grace_seconds",
+                server.grace_seconds,
+                0,
+                MOST_STALL_SECONDS,
+            )?,
+        })
+    }
+
+    fn token(&self) -> Result<Option<Secret>, ConfigError> {
+        // A variable that is set but empty is a slip that would open the server: not the same as not set.
+        let Some(token) = self.inputs.environment.get("RUNLOOM_TOKEN") else {
+            return Ok(None);
+        };
+        let length = token.chars().count();
+        let wrong = |found: String| ConfigError::Variable {
+            variable: "RUNLOOM_TOKEN".to_owned(),
+            found,
+            expected: format!(
+                "at least {MINIMUM_TOKEN_LENGTH} printable ASCII characters without spaces, \
+                 for instance from `openssl rand -hex 32`"
+            ),
+        };
+        if length < MINIMUM_TOKEN_LENGTH {
+            return Err(wrong(format!("a token of {length} characters")));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong(
+                "a token with a character that an HTTP header cannot carry".to_owned(),
+            ));
+        }
+        Ok(Some(Secret::new(token.as_str())))
+    }
+
+    fn database_url(&self, url: &str) -> Result<Option<Secret>, ConfigError> {
+        if url.is_empty() {
+            return Ok(None);
+        }
+        let is_postgres =
+            reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "postgres" | "postgresql"));
+        if !is_postgres {
+            return self.wrong(
+                "server.database_url",
+                "a value that is not shown, because it may hold a password",
+                "an address such as \"postgres://user:password@host:5432/database\"; empty for the embedded PostgreSQL",
+            );
+        }
+        Ok(Some(Secret::new(url)))
+    }
+
+    fn data_dir(&self, written: &str) -> Result<PathBuf, ConfigError> {
+        if !written.is_empty() {
+            return Ok(self.folder("server.data_dir", written));
+        }
+        if self.inputs.is_root {
+            return Ok(PathBuf::from("/var/lib/runloom"));
+        }
+        let absolute = |name: &str| {
+            self.inputs
+                .variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let shared = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+        match shared {
+            Some(shared) => Ok(shared.join("runloom")),
+            None => self.wrong(
+                "server.data_dir",
+                "nothing, and neither XDG_DATA_HOME nor HOME is set to an absolute path",
+                "the folder of the transcripts and the embedded database",
+            ),
+        }
+    }
+
+    /// A folder, made absolute: relative to the file where it stands in one, else to the current folder.
+    fn folder(&self, key: &str, written: &str) -> PathBuf {
+        let file_folder = self.inputs.file.as_ref().and_then(|file| file.path.parent());
+        let base: &Path = match file_folder {
+            Some(folder) if self.sourced.is_from_file(key) => folder,
+            _ => &self.inputs.current_dir,
+        };
+        base.join(written)
+    }
+
+    fn log(&self) -> Result<LogConfig, ConfigError> {
+        let log = &self.sourced.settings.log;
+        if let Err(error) = tracing_subscriber::EnvFilter::try_new(&log.filter) {
+            return self.wrong(
+                "log.filter",
+                format!("{:?} ({error})", log.filter),
+                "levels for modules, such as \"info\" or \"warn,server=debug\"",
+            );
+        }
+        Ok(LogConfig {
+            filter: log.filter.clone(),
+            format: log.format,
+        })
+    }
+
+    fn limits(&self, limits: &LimitSettings) -> Result<Limits, ConfigError> {
+        let counts = [
+            ("rounds_per_node", limits.rounds_per_node, 10_000),
+            ("attempts_per_node", limits.attempts_per_node, 1_000),
+            ("depth", limits.depth, 64),
+            ("parallel_calls", limits.parallel_calls, 100),
+        ];
+        for (name, value, most) in counts {
+            self.up_to(&format!("limits.{name}"), u64::from(value), 1, most)?;
+        }
+        self.up_to("limits.run_seconds", limits.run_seconds, 1, MOST_SECONDS)?;
+        self.up_to(
+            "limits.rate_limit_seconds",
+            limits.rate_limit_seconds,
+            1,
+            MOST_SECONDS,
+        )?;
+        self.up_to(
+            "limits.total_tokens",
+            limits.total_tokens,
+            1,
+            i64::MAX.unsigned_abs(),
+        )?;
+        if let Some(cost) = limits.cost.filter(|cost| !cost.is_finite() || *cost <= 0.0) {
+            return self.wrong(
+                "limits.cost",
+                cost.to_string(),
+                "an amount above 0; leave it out for no limit",
+            );
+        }
+        Ok(Limits {
+            rounds_per_node: limits.rounds_per_node,
+            attempts_per_node: limits.attempts_per_node,
+            depth: limits.depth,
+            parallel_calls: limits.parallel_calls,
+            run_seconds: limits.run_seconds,
+            rate_limit_seconds: limits.rate_limit_seconds,
+            total_tokens: limits.total_tokens,
+            cost: limits.cost,
+        })
+    }
+
+    fn up_to(&self, key: &str, value: u64, least: u64, most: u64) -> Result<u64, ConfigError> {
+        if (least..=most).contains(&value) {
+            return Ok(value);
+        }
+        self.wrong(
+            key,
+            value.to_string(),
+            format!("a whole number from {least} to {most}"),
+        )
+    }
+}

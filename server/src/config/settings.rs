@@ -1,0 +1,148 @@
+//! The shape of the settings as they are written. Its JSON Schema is the one list of all keys.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::stall::{ModelClass, StallConfig};
+use crate::provider::ProviderKind;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Settings {
+    pub(super) server: ServerSettings,
+    pub(super) log: LogSettings,
+    pub(super) providers: Vec<ProviderSettings>,
+    pub(super) roles: RoleSettings,
+    pub(super) limits: LimitSettings,
+}
+
+/// `[server]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ServerSettings {
+    pub(super) listen: String,
+    pub(super) data_dir: String,
+    pub(super) database_url: String,
+    pub(super) workspace: String,
+    pub(super) grace_seconds: u64,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:3000".to_owned(),
+            data_dir: String::new(),
+            database_url: String::new(),
+            workspace: String::new(),
+            grace_seconds: 10,
+        }
+    }
+}
+
+/// `[log]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct LogSettings {
+    pub(super) filter: String,
+    pub(super) format: LogFormat,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self {
+            filter: "info".to_owned(),
+            format: LogFormat::Text,
+        }
+    }
+}
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `[[providers]]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProviderSettings {
+    pub(super) id: String,
+    #[schemars(with = "String")]
+    pub(super) kind: ProviderKind,
+    pub(super) base_url: String,
+    #[serde(default)]
+    pub(super) api_key_env: String,
+    #[serde(default)]
+    pub(super) models: Vec<ModelSettings>,
+    #[serde(default)]
+    pub(super) stall: StallConfig,
+}
+
+/// An element of `models`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelSettings {
+    pub(super) id: String,
+    pub(super) class: ModelClass,
+    pub(super) context: u64,
+    #[serde(default)]
+    pub(super) max_tokens: Option<u32>,
+    #[serde(default)]
+    pub(super) price: Option<PriceSettings>,
+    #[serde(default)]
+    pub(super) stall: StallConfig,
+}
+
+/// `price` of a model.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PriceSettings {
+    pub(super) input: f64,
+    pub(super) output: f64,
+    #[serde(default)]
+    pub(super) cache_read: Option<f64>,
+    #[serde(default)]
+    pub(super) cache_write: Option<f64>,
+}
+
+/// `[roles]`
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RoleSettings {
+    pub(super) chat: Vec<String>,
+    pub(super) inner: Vec<String>,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct LimitSettings {
+    pub(super) rounds_per_node: u32,
+    pub(super) attempts_per_node: u32,
+    pub(super) depth: u32,
+    pub(super) parallel_calls: u32,
+    pub(super) run_seconds: u64,
+    pub(super) rate_limit_seconds: u64,
+    pub(super) total_tokens: u64,
+    pub(super) cost: Option<f64>,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            rounds_per_node: 50,
+            attempts_per_node: 10,
+            depth: 8,
+            parallel_calls: 10,
+            run_seconds: 4 * 60 * 60,
+            rate_limit_seconds: 30 * 60,
+            total_tokens: 20_000_000,
+            cost: None,
+        }
+    }
+}
