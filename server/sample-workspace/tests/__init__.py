@@ -1,0 +1,1 @@
+"""Tests of the store; run with `python -m unittest`."""
