@@ -105,15 +105,18 @@ use_fallback() { [ "${RUNLOOM_WASM_FALLBACK:-}" = 1 ] || ! rustup_wasm_is_there;
 
 # wasm_cargo COMMAND ARGUMENT…: cargo for the front end, with the compiler that has the wasm target.
 wasm_cargo() {
+  local command="$1"
+  shift
+  set -- "$command" --target "$WASM_TARGET" --target-dir "$(front_dir)" "$@"
   if use_fallback; then
     fallback_is_there || fail "There is no compiler for $WASM_TARGET." "Run scripts/setup.sh, which sets one up."
     # The flags are for the wasm target alone: build scripts and macros use the compiler's own library.
     env -u RUSTFLAGS RUSTC="$DEBIAN_RUSTC" \
       CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER="$DEBIAN_LINKER" \
       CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="--sysroot $(fallback_sysroot)" \
-      "$DEBIAN_CARGO" "$@" --target "$WASM_TARGET" --target-dir "$(front_dir)"
+      "$DEBIAN_CARGO" "$@"
   else
-    cargo "$@" --target "$WASM_TARGET" --target-dir "$(front_dir)"
+    cargo "$@"
   fi
 }
 
