@@ -24,13 +24,12 @@ count_tests() {
 # leg check|tests NAME COMMAND…: returns the command's outcome. A check that fails counts as one failure; so does a
 # set of tests that ends badly without a failed test, or that holds none.
 leg() {
-  local kind="$1" name="$2" log started seconds status=0 passed=0 failed=0
+  local kind="$1" name="$2" log started seconds status passed=0 failed=0
   shift 2
   log="$(mktemp)"
   say "$name"
   started=$SECONDS
-  "$@" > >(tee "$log") 2>&1 || status=$?
-  wait $! 2>/dev/null || true
+  if "$@" 2>&1 | tee "$log"; then status=0; else status=$?; fi
   seconds=$((SECONDS - started))
   if [ "$kind" = tests ]; then
     passed="$(count_tests "$log" passed)"

@@ -9,6 +9,16 @@ case "$purpose" in
   *) fail "Unknown purpose: $purpose" "Usage: scripts/setup.sh [run|test|bench]" ;;
 esac
 
+# Runs something talkative; what it said is shown when it fails.
+quietly() {
+  local log status=0
+  log="$(mktemp)"
+  "$@" >"$log" 2>&1 || status=$?
+  if [ "$status" != 0 ]; then cat "$log" >&2; fi
+  rm -f "$log"
+  return "$status"
+}
+
 apt_is_fresh=
 apt_install() {
   has apt-get || return 1
@@ -16,10 +26,10 @@ apt_install() {
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
   say "Installing with apt: $*"
   if [ -z "$apt_is_fresh" ]; then
-    retry as_root "${apt[@]}" update || return 1
+    retry quietly as_root "${apt[@]}" update || return 1
     apt_is_fresh=1
   fi
-  retry as_root "${apt[@]}" install -y --no-install-recommends "$@"
+  retry quietly as_root "${apt[@]}" install -y --no-install-recommends "$@"
 }
 
 need_language_tools() {
