@@ -18,7 +18,7 @@ mod live;
 mod parse;
 mod stream;
 mod target;
-mod view;
+pub mod view;
 mod write;
 
 #[cfg(test)]

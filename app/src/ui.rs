@@ -1,15 +1,15 @@
 //! Small parts that every page uses: icons, state marks, buttons, chips, and how figures are written.
 
-mod button;
-mod chip;
+pub mod button;
+pub mod chip;
 #[cfg(feature = "hydrate")]
 mod clipboard;
 pub mod format;
-mod icon;
-mod state;
+pub mod icon;
+pub mod state;
 #[cfg(test)]
 mod style_tests;
-mod theme;
+pub mod theme;
 
 pub use button::{Button, ButtonKind, CopyButton, IconButton};
 pub use chip::StreamChip;

@@ -8,7 +8,7 @@ pub(super) struct Target {
     pub(super) external: bool,
 }
 
-/// Lets through http and https (with a host), mailto and relative targets; anything else, and whatever a browser could
+/// Lets through http and https (with a plain host: no user, no IPv6 address), mailto and relative targets; anything else, and whatever a browser could
 /// read as something else, is `None`.
 pub(super) fn target(url: &str) -> Option<Target> {
     // A browser drops control characters in front and at the end, and tabs and line ends anywhere.
@@ -31,8 +31,7 @@ pub(super) fn target(url: &str) -> Option<Target> {
         Scheme::Named(name, rest)
             if name.eq_ignore_ascii_case("http") || name.eq_ignore_ascii_case("https") =>
         {
-            let host = rest.strip_prefix("//")?;
-            if host.is_empty() || host.starts_with(['/', '\\', '?', '#']) {
+            if !is_authority(rest.strip_prefix("//")?) {
                 return None;
             }
             true
@@ -57,6 +56,32 @@ pub(super) fn target(url: &str) -> Option<Target> {
         url: encoded,
         external,
     })
+}
+
+/// Whether an address, after its two slashes, starts with a host and perhaps a port that every browser reads alike.
+fn is_authority(rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
+    let has_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let labels = || host.split('.');
+    let is_plain = labels().all(|label| {
+        label
+            .chars()
+            .all(|character| character.is_alphanumeric() || matches!(character, '-' | '_'))
+            && !label.is_empty()
+    });
+    let last = labels().next_back().unwrap_or_default();
+    if last.starts_with(|first: char| first.is_ascii_digit()) {
+        // A name that ends with a number is taken for an IPv4 address, which has several spellings; this is the usual one.
+        return has_port
+            && labels().count() == 4
+            && labels().all(|label| {
+                label
+                    .parse::<u8>()
+                    .is_ok_and(|number| number.to_string() == label)
+            });
+    }
+    has_port && is_plain
 }
 
 enum Scheme<'a> {
@@ -87,6 +112,8 @@ mod tests {
     fn only_web_mail_and_relative_targets_pass() {
         for good in [
             "https://a.example/x?y#z",
+            "http://localhost:3000",
+            "http://127.0.0.1:3000/",
             "HTTP://a.example",
             "mailto:a@b.example",
             "#part",
@@ -117,6 +144,12 @@ mod tests {
             " //evil.example",
             "http:evil.example",
             "https:///evil",
+            "https://user@evil.example",
+            "https://a\"b",
+            "https://0x7f.1",
+            "https://1.2.3.400",
+            "https://a:99999",
+            "https://:80",
             "blob:x",
             "a b:c",
             "java\u{200b}script:x",

@@ -195,11 +195,19 @@ fn an_open_marker_leaves_its_text_plain() {
         ("[a]: b", ""),
         ("- [", ""),
         ("text\n**b", "<p>text\nb</p>"),
-        ("a **b\n\n", "<p>a **b</p>"),
     ];
     for (text, expected) in cases {
         assert_eq!(tail_of(text), expected, "{text:?}");
     }
+}
+
+#[test]
+fn a_marker_that_never_closed_is_shown_when_its_paragraph_ends() {
+    let mut streaming = StreamingMarkdown::new("p");
+    streaming.push("a **b [c\n");
+    assert_eq!(streaming.tail_html(), "<p>a b c</p>");
+    streaming.push("\n");
+    assert_eq!(shown(&mut streaming), "<p>a **b [c</p>");
 }
 
 #[test]
