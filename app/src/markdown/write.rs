@@ -4,14 +4,18 @@
 //! through as markup. The spelling is that of the HTML standard's serialiser, so that a sanitiser that parses and writes it
 //! again changes no byte.
 
+mod escape;
+mod reference;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Tag};
 
-use super::definitions::{Definitions, footnote_key, id_of, label_key};
+use super::definitions::Definitions;
 use super::parse::Spanned;
-use super::target::target;
+use escape::escape;
+pub(super) use escape::is_escaped;
 
 /// Elements within elements; deeper ones are left out, their text stays. Browsers nest up to 512.
 const MAX_DEPTH: usize = 48;
@@ -309,138 +313,19 @@ impl Writer<'_> {
         Closer::Plain(if self.in_head { "</th>" } else { "</td>" })
     }
 
-    /// Destination and title of a link: those of the label's first definition, which may stand in an earlier piece.
-    fn destination(&mut self, link_type: LinkType, url: &str, title: &str, id: &str) -> (String, String) {
-        let is_reference = !matches!(link_type, LinkType::Inline | LinkType::Autolink | LinkType::Email);
-        if is_reference {
-            if let Some((url, title)) = self.scope.definitions.link(id) {
-                return (url.to_owned(), title.to_owned());
-            }
-            self.open_labels.push(label_key(id));
-        }
-        let mail = if link_type == LinkType::Email {
-            "mailto:"
-        } else {
-            ""
-        };
-        ([mail, url].concat(), title.to_owned())
-    }
-
-    fn link(&mut self, link_type: LinkType, url: &str, title: &str, id: &str) -> Closer {
-        let (url, title) = self.destination(link_type, url, title, id);
-        let Some(target) = target(&url).filter(|_| !self.in_link) else {
-            return Closer::Plain("");
-        };
-        self.in_link = true;
-        self.out.push_str("<a href=\"");
-        self.link_rest(&target.url, target.external, &title);
-        Closer::Link
-    }
-
-    /// The rest of an `a` element's tag, from within the value of `href`.
-    fn link_rest(&mut self, url: &str, external: bool, title: &str) {
-        escape(&mut self.out, url, true);
-        self.out.push_str("\" rel=\"noopener noreferrer\"");
-        if external {
-            self.out.push_str(" target=\"_blank\"");
-        }
-        if !title.is_empty() {
-            self.out.push_str(" title=\"");
-            escape(&mut self.out, title, true);
-            self.out.push('"');
-        }
-        self.out.push('>');
-    }
-
-    /// An image is a chip: a link to it, which the page replaces by the image on a click.
-    fn image(&mut self, link_type: LinkType, url: &str, title: &str, id: &str) -> Closer {
-        let (url, title) = self.destination(link_type, url, title, id);
-        let target = target(&url).filter(|target| !self.in_link && !target.url.starts_with("mailto:"));
-        match target {
-            Some(target) => {
-                self.out.push_str("<a class=\"md__image\" data-src=\"");
-                escape(&mut self.out, &target.url, true);
-                self.out.push_str("\" href=\"");
-                self.link_rest(&target.url, target.external, &title);
-                self.open("<b>Image</b> ", Closer::Image("</a>"))
-            }
-            None => self.open(
-                "<span class=\"md__image\"><b>Image</b> ",
-                Closer::Image("</span>"),
-            ),
-        }
-    }
-
-    fn footnote(&mut self, label: &str) -> Closer {
-        self.out.push_str("<div class=\"md__footnote\"");
-        let owner = self.scope.definitions.footnote(label);
-        let is_first = self.footnotes.insert(footnote_key(label));
-        if is_first && owner.is_none_or(|owner| owner == self.scope.piece) {
-            self.out.push_str(" id=\"");
-            self.footnote_id(label);
-            self.out.push('"');
-        }
-        self.out.push_str("><sup class=\"md__mark\">");
-        escape(&mut self.out, label, false);
-        self.open("</sup>", Closer::Plain("</div>"))
-    }
-
-    fn footnote_id(&mut self, label: &str) {
-        self.out.push_str(self.scope.prefix);
-        self.out.push_str("-note-");
-        self.out.push_str(&id_of(&footnote_key(label)));
-    }
-
-    /// A reference to a footnote that is defined in another stretch of the text: the parser left it as text, `[`, `^…`,
-    /// `]`. Returns how many events it took.
-    fn footnote_reference(&mut self, events: &[Spanned<'_>], index: usize) -> Option<usize> {
-        let text_at = |index: usize| match events.get(index) {
-            Some((Event::Text(text), range)) => Some((text, range)),
-            _ => None,
-        };
-        let (opener, range) = text_at(index)?;
-        if opener.as_ref() != "[" || self.is_escaped(range.start) {
-            return None;
-        }
-        let mut label = String::new();
-        let mut end = index + 1;
-        loop {
-            let (text, _) = text_at(end)?;
-            if text.as_ref() == "]" {
-                break;
-            }
-            label.push_str(text);
-            end += 1;
-        }
-        let label = label.strip_prefix('^').filter(|label| !label.is_empty())?;
-        if self.scope.definitions.footnote(label).is_none() {
-            self.open_labels.push(footnote_key(label));
-            return None;
-        }
-        self.mark(label);
-        Some(end + 1 - index)
-    }
-
-    fn mark(&mut self, label: &str) {
-        if self.images > 0 {
-            return escape(&mut self.out, label, false);
-        }
-        self.out.push_str("<sup class=\"md__mark\">");
-        if !self.in_link {
-            self.out.push_str("<a href=\"#");
-            self.footnote_id(label);
-            self.out.push_str("\" rel=\"noopener noreferrer\">");
-        }
-        escape(&mut self.out, label, false);
-        self.out
-            .push_str(if self.in_link { "</sup>" } else { "</a></sup>" });
-    }
-
     fn text(&mut self, text: &str, range: &Range<usize>) {
         let Some(live) = self.live.filter(|_| text.len() == range.len()) else {
             return escape(&mut self.out, text, false);
         };
         let plain = live.plain.as_ref().filter(|(at, _)| range.contains(at));
+        if plain.is_none()
+            && !live
+                .hidden
+                .iter()
+                .any(|hidden| hidden.start < range.end && hidden.end > range.start)
+        {
+            return escape(&mut self.out, text, false);
+        }
         for (offset, character) in text.char_indices() {
             let at = range.start + offset;
             if let Some((_, plain)) = plain.filter(|(place, _)| *place == at) {
@@ -459,16 +344,6 @@ impl Writer<'_> {
             .unwrap_or_default()
             .starts_with("~~")
     }
-
-    fn is_escaped(&self, at: usize) -> bool {
-        is_escaped(self.source, at)
-    }
-}
-
-/// Whether an odd number of backslashes stands before this place.
-pub(super) fn is_escaped(source: &str, at: usize) -> bool {
-    let before = source.get(..at).unwrap_or_default();
-    (before.len() - before.trim_end_matches('\\').len()) % 2 == 1
 }
 
 /// How an open element ends.
@@ -482,24 +357,4 @@ enum Closer {
     Table,
     Link,
     Image(&'static str),
-}
-
-/// Writes text as HTML: in an attribute's value or between tags. Characters that HTML has no place for become visible.
-fn escape(out: &mut String, text: &str, in_attribute: bool) {
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' if in_attribute => out.push_str("&quot;"),
-            '\u{a0}' => out.push_str("&nbsp;"),
-            '\0' => out.push('\u{fffd}'),
-            '\t' | '\n' => out.push(character),
-            '\r' => out.push('\n'),
-            '\u{1}'..='\u{1f}' => {
-                out.push(char::from_u32(0x2400 + u32::from(character)).unwrap_or('\u{fffd}'))
-            }
-            _ => out.push(character),
-        }
-    }
 }

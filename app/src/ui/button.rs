@@ -158,7 +158,9 @@ fn copy(text: &str, outcome: RwSignal<Option<bool>>) {
     super::copy_text(text, move |copied| {
         let _ = outcome.try_set(Some(copied));
         set_timeout(
-            move || drop(outcome.try_set(None)),
+            move || {
+                let _ = outcome.try_set(None);
+            },
             std::time::Duration::from_millis(1500),
         );
     });
