@@ -1,3 +1,106 @@
-//! (to be written)
+//! HTTP and WebSocket: the page, the API, and who may use them.
+//!
+//! Handlers are thin: they read a request, ask `run` or `store`, and answer. Every failure is a problem document with
+//! a stable code; internals are logged, never sent.
 
+pub mod access;
 pub mod assets;
+pub mod error;
+mod extract;
+mod forms;
+mod health;
+mod nodes;
+mod pages;
+mod port;
+mod runs;
+mod sessions;
+mod stream;
+mod transcripts;
+
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, FromRef};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use leptos::config::LeptosOptions;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+use self::access::Access;
+use self::error::ApiError;
+use crate::run::Execution;
+use crate::simulator::Simulator;
+
+/// The most bytes of a request's body: a prompt of 1 MiB, each byte of it escaped, and the fields around it.
+const MAX_BODY: usize = 8 * 1024 * 1024;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct AppState {
+    /// Executes runs; holds the record and the hub.
+    pub execution: Arc<Execution>,
+    /// The demo provider inside, when no provider is configured.
+    pub simulator: Option<Arc<Simulator>>,
+    /// Who may use this server.
+    pub access: Arc<Access>,
+    /// Settings of the page's rendering.
+    pub leptos: LeptosOptions,
+    /// The name of the folder that tools see.
+    pub workspace_name: Arc<str>,
+}
+
+impl FromRef<AppState> for LeptosOptions {
+    fn from_ref(state: &AppState) -> Self {
+        state.leptos.clone()
+    }
+}
+
+/// The whole server.
+pub fn router(state: AppState) -> Router {
+    let api = Router::new()
+        .route("/api/setup", get(sessions::setup))
+        .route("/api/sessions", get(sessions::list).post(sessions::create))
+        .route("/api/sessions/{session}", get(sessions::read))
+        .route("/api/sessions/{session}/runs", post(runs::create))
+        .route("/api/runs/{run}/snapshot", get(runs::snapshot))
+        .route("/api/runs/{run}/ops", get(runs::ops))
+        .route("/api/runs/{run}/cancel", post(runs::cancel))
+        .route("/api/runs/{run}/transcripts", get(transcripts::list))
+        .route("/api/runs/{run}/transcripts/{*path}", get(transcripts::read))
+        .route("/api/nodes/{node}", get(nodes::read))
+        .route("/api/nodes/{node}/output", get(nodes::output))
+        .route("/api/blocks/{block}/content", get(nodes::content))
+        .route("/api/stream", get(stream::connect))
+        .route("/api/{*rest}", axum::routing::any(async || ApiError::NoSuchCall))
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
+    let mut routes = Router::new()
+        .merge(api)
+        .merge(forms::routes())
+        .merge(pages::routes(&state))
+        .route("/pkg/{*path}", get(assets::serve));
+    if let Some(simulator) = &state.simulator {
+        // Gates and counters of the demo provider inside, for those who watch how it behaves.
+        routes = routes.merge(simulator.control_router());
+    }
+    routes
+        .layer(middleware::from_fn_with_state(state.clone(), access::guard))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            HeaderName::from_static("cross-origin-opener-policy"),
+            HeaderValue::from_static("same-origin"),
+        ))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+        ))
+        .layer(CatchPanicLayer::custom(error::panicked))
+        .with_state(state)
+}

@@ -307,6 +307,23 @@ pub enum StopReason {
     Other,
 }
 
+impl StopReason {
+    /// The protocol's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::ToolUse => "tool_use",
+            Self::Length => "length",
+            Self::ContextWindow => "context_window",
+            Self::StopSequence => "stop_sequence",
+            Self::Refusal => "refusal",
+            Self::ContentFilter => "content_filter",
+            Self::PauseTurn => "pause_turn",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// Tokens and cost as the provider counts them; a field it did not send stays empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

@@ -1,1 +1,187 @@
-//! (to be written)
+//! Executing runs: one owner at a time, everything written down before it is shown.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`recorder`] | gives `seq`, commits, publishes: the only writer of ops |
+//! | [`hub`] | hands what was committed to everybody who watches |
+//! | `worker` | claims queued runs, renews leases, sweeps up after owners that are gone |
+//! | `chat` | one chat run from its prompt to its end |
+//! | `turn` | the turn loop of a model node |
+//! | `dispatch` | runs the calls of a round |
+//! | `context` | what a request holds of earlier runs |
+//! | [`recovery`] | closes what is open when an execution ends from outside |
+
+pub mod hub;
+pub mod recorder;
+pub mod recovery;
+pub mod target;
+
+mod chat;
+mod context;
+mod dispatch;
+mod live;
+mod ops;
+mod submit;
+mod turn;
+mod worker;
+
+use std::sync::{Arc, OnceLock};
+
+use protocol::id::RunId;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::hub::Hub;
+use self::recorder::Recorder;
+pub use self::submit::SubmitError;
+use self::worker::Worker;
+use crate::clock::SharedClock;
+use crate::config::Config;
+use crate::provider::ProviderClient;
+use crate::store::commands::CommandKind;
+use crate::store::{Store, StoreError};
+use crate::stream::TranscriptStore;
+use crate::tool::ToolRegistry;
+
+/// What an execution needs.
+pub struct Services {
+    /// Providers, roles and limits.
+    pub config: Arc<Config>,
+    /// The record.
+    pub store: Store,
+    /// Requests to providers.
+    pub client: ProviderClient,
+    /// What providers sent.
+    pub transcripts: TranscriptStore,
+    /// The tools that models may call.
+    pub tools: ToolRegistry,
+    /// The time.
+    pub clock: SharedClock,
+}
+
+/// Executes the runs of this server.
+pub struct Execution {
+    services: Arc<Services>,
+    hub: Arc<Hub>,
+    worker: Arc<Worker>,
+    tasks: TaskTracker,
+}
+
+/// What became of a wish to stop a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// It stops now, or its owner is told.
+    Accepted,
+    /// It was over already.
+    AlreadyOver,
+    /// There is no such run.
+    NoSuchRun,
+}
+
+impl Execution {
+    /// Starts to execute. With `is_alone` nobody else can own a run, so runs that an earlier server left are closed
+    /// at once; else when their leases end.
+    pub async fn start(services: Services, is_alone: bool) -> Result<Arc<Self>, StoreError> {
+        let services = Arc::new(services);
+        let hub = Arc::new(Hub::default());
+        let tasks = TaskTracker::new();
+        let recorder = Recorder::start(
+            services.store.clone(),
+            Arc::clone(&hub),
+            services.clock.clone(),
+            &tasks,
+        );
+        if is_alone {
+            services.store.end_all_leases().await?;
+        }
+        let worker = Worker::start(Arc::clone(&services), recorder, &tasks);
+        Ok(Arc::new(Self {
+            services,
+            hub,
+            worker,
+            tasks,
+        }))
+    }
+
+    /// What is handed to those who watch.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// The record.
+    pub fn store(&self) -> &Store {
+        &self.services.store
+    }
+
+    /// Everything that an execution needs.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Stops a run. Repeating it is harmless.
+    pub async fn cancel(&self, run_id: &RunId) -> Result<CancelOutcome, StoreError> {
+        let Some(state) = self.services.store.run_status(run_id).await? else {
+            return Ok(CancelOutcome::NoSuchRun);
+        };
+        if state.is_final() {
+            return Ok(CancelOutcome::AlreadyOver);
+        }
+        if self.worker.stop(run_id, Stopped::ByPerson) || self.worker.cancel_queued(run_id).await? {
+            return Ok(CancelOutcome::Accepted);
+        }
+        // Another server owns it, or will in a moment: it finds the command.
+        self.services
+            .store
+            .leave_command(run_id, CommandKind::Cancel, self.services.clock.now_ms())
+            .await?;
+        self.worker.look_for_commands();
+        Ok(CancelOutcome::Accepted)
+    }
+
+    /// Stops to claim runs, lets those that execute go on for a grace period, then closes them as interrupted.
+    pub async fn shut_down(&self) {
+        let grace = std::time::Duration::from_secs(self.services.config.server.grace_seconds);
+        self.worker.shut_down(grace).await;
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Why an execution is stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    /// A person asked for it.
+    ByPerson,
+    /// The server stops.
+    ByShutdown,
+    /// The run may not be written any more.
+    Lost,
+    /// It takes longer than a run may.
+    ByTimeLimit,
+}
+
+/// Stops one execution; the first reason counts.
+#[derive(Debug, Clone, Default)]
+struct StopSignal {
+    token: CancellationToken,
+    why: Arc<OnceLock<Stopped>>,
+}
+
+impl StopSignal {
+    fn stop(&self, why: Stopped) {
+        let _ = self.why.set(why);
+        self.token.cancel();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    fn why(&self) -> Option<Stopped> {
+        self.why.get().copied()
+    }
+}

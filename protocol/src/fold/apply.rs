@@ -502,7 +502,7 @@ fn node_finished(node: &mut Node, op: &op::NodeFinished) -> Outcome {
         return Err(transition(&node.node_id, op.status));
     }
     for (channel, summary) in &op.outputs {
-        let output = node.outputs.entry(*channel).or_insert_with(Output::default);
+        let output = node.outputs.entry(*channel).or_default();
         output.sha256 = Some(summary.sha256.clone());
         output.media_type = Some(summary.media_type.clone());
         if output.text.len() as u64 != summary.bytes {

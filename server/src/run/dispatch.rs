@@ -63,13 +63,23 @@ async fn run_call(
         Err(error) => {
             // It was never executed, and the row says why.
             let info = ErrorInfo::new(error.code, &error.message);
-            node.finish(writer, services.clock.now_ms(), NodeStatus::NotRun, Some(info), None).await;
+            node.finish(
+                writer,
+                services.clock.now_ms(),
+                NodeStatus::NotRun,
+                Some(info),
+                None,
+            )
+            .await;
             return told(format!("The call was not run: {error}"), true);
         }
     };
     node.run(writer).await;
     let reports = Arc::new(Reports::default());
-    let context = ToolContext { cancel: stop.token().child_token(), progress: Arc::clone(&reports) as Arc<dyn ToolProgress> };
+    let context = ToolContext {
+        cancel: stop.token().child_token(),
+        progress: Arc::clone(&reports) as Arc<dyn ToolProgress>,
+    };
     let mut running = tool.call(arguments, &context);
     let outcome = loop {
         tokio::select! {
@@ -84,16 +94,22 @@ async fn run_call(
         return told("The call was stopped.".to_owned(), true);
     }
     match outcome {
-        Ok(ToolOutput { text, media_type, exit_code }) => {
+        Ok(ToolOutput {
+            text,
+            media_type,
+            exit_code,
+        }) => {
             let content = text.clone();
             node.append(writer, Channel::Result, text).await;
             node.media_type(Channel::Result, &media_type);
-            node.finish(writer, at, NodeStatus::Succeeded, None, exit_code).await;
+            node.finish(writer, at, NodeStatus::Succeeded, None, exit_code)
+                .await;
             told(content, false)
         }
         Err(error) => {
             let info = ErrorInfo::new(error.code, &error.message);
-            node.finish(writer, at, NodeStatus::Failed, Some(info), None).await;
+            node.finish(writer, at, NodeStatus::Failed, Some(info), None)
+                .await;
             told(format!("Error: {error}"), true)
         }
     }
@@ -143,7 +159,11 @@ impl ToolProgress for Reports {
     }
 
     fn progress(&self, done: u64, total: Option<u64>, note: Option<&str>) {
-        self.lock().progress = Some(Progress { done, total, note: note.map(str::to_owned) });
+        self.lock().progress = Some(Progress {
+            done,
+            total,
+            note: note.map(str::to_owned),
+        });
         self.changed.notify_one();
     }
 }

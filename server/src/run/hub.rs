@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use protocol::frame::ServerFrame;
 use protocol::id::{NodeId, RunId, SessionId};
 use protocol::model::StreamState;
@@ -26,8 +27,8 @@ pub struct Frame {
     pub last_seq: Option<u64>,
     /// The first `seq` of its ops.
     pub first_seq: Option<u64>,
-    /// The frame as JSON.
-    pub json: Arc<str>,
+    /// The frame as JSON in UTF-8.
+    pub json: Bytes,
     published_at: Instant,
 }
 
@@ -63,7 +64,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { channels: Mutex::default(), sessions: broadcast::channel(1024).0 }
+        Self {
+            channels: Mutex::default(),
+            sessions: broadcast::channel(1024).0,
+        }
     }
 }
 
@@ -75,7 +79,14 @@ impl Hub {
             return channel;
         }
         // Channels that nobody holds any more are swept when there are twice as many as live ones.
-        if channels.len() > 64 && channels.values().filter(|channel| channel.strong_count() > 0).count() * 2 < channels.len() {
+        if channels.len() > 64
+            && channels
+                .values()
+                .filter(|channel| channel.strong_count() > 0)
+                .count()
+                * 2
+                < channels.len()
+        {
             channels.retain(|_, channel| channel.strong_count() > 0);
         }
         let channel = Arc::new(Channel {
@@ -90,7 +101,9 @@ impl Hub {
     /// What the live streams of a run are doing.
     pub fn streams(&self, run_id: &RunId) -> Vec<StreamState> {
         let channel = lock(&self.channels).get(run_id).and_then(Weak::upgrade);
-        channel.map(|channel| lock(&channel.ring).streams.values().cloned().collect()).unwrap_or_default()
+        channel
+            .map(|channel| lock(&channel.ring).streams.values().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// Says that a session changed.
@@ -108,7 +121,7 @@ impl Hub {
 impl Channel {
     /// Publishes a frame whose ops are committed.
     pub fn publish(&self, frame: &ServerFrame, seqs: Option<(u64, u64)>) {
-        match serde_json::to_string(frame) {
+        match serde_json::to_vec(frame) {
             Ok(json) => self.push(Frame {
                 first_seq: seqs.map(|(first, _)| first),
                 last_seq: seqs.map(|(_, last)| last),
@@ -131,7 +144,10 @@ impl Channel {
         ring.bytes += frame.json.len();
         ring.frames.push_back(Arc::new(frame));
         while ring.bytes > MAX_BEHIND_BYTES
-            || ring.frames.front().is_some_and(|oldest| oldest.published_at.elapsed() > MAX_BEHIND)
+            || ring
+                .frames
+                .front()
+                .is_some_and(|oldest| oldest.published_at.elapsed() > MAX_BEHIND)
         {
             // The frame that was just added stays, whatever its size.
             if ring.frames.len() <= 1 {
@@ -151,7 +167,11 @@ impl Channel {
     pub fn subscribe(self: &Arc<Self>) -> Subscription {
         let published = self.published.subscribe();
         let next = *published.borrow();
-        Subscription { channel: Arc::clone(self), published, next }
+        Subscription {
+            channel: Arc::clone(self),
+            published,
+            next,
+        }
     }
 }
 
@@ -193,7 +213,10 @@ impl Subscription {
         if self.next >= end {
             return None;
         }
-        let frame = self.next.checked_sub(ring.first).and_then(|place| ring.frames.get(usize::try_from(place).ok()?));
+        let frame = self
+            .next
+            .checked_sub(ring.first)
+            .and_then(|place| ring.frames.get(usize::try_from(place).ok()?));
         match frame {
             Some(frame) if frame.published_at.elapsed() <= MAX_BEHIND => {
                 self.next += 1;
@@ -213,7 +236,11 @@ mod tests {
     use uuid::Uuid;
 
     fn frame(text: &str) -> ServerFrame {
-        ServerFrame::Error { run_id: None, code: "test".to_owned(), detail: text.to_owned() }
+        ServerFrame::Error {
+            run_id: None,
+            code: "test".to_owned(),
+            detail: text.to_owned(),
+        }
     }
 
     fn hub_and_channel() -> (Hub, Arc<Channel>) {
@@ -231,7 +258,9 @@ mod tests {
             channel.publish(&frame(&number.to_string()), Some((number, number)));
         }
         for number in 0..3 {
-            let Delivery::Frame(frame) = subscription.next().await else { panic!("lagged") };
+            let Delivery::Frame(frame) = subscription.next().await else {
+                panic!("lagged")
+            };
             assert_eq!(frame.first_seq, Some(number));
         }
     }
@@ -246,8 +275,10 @@ mod tests {
         }
         assert!(matches!(slow.next().await, Delivery::Lagged));
         channel.publish(&frame("now"), None);
-        let Delivery::Frame(now) = slow.next().await else { panic!("lagged") };
-        assert!(now.json.contains("now"));
+        let Delivery::Frame(now) = slow.next().await else {
+            panic!("lagged")
+        };
+        assert!(String::from_utf8_lossy(&now.json).contains("now"));
     }
 
     #[tokio::test(start_paused = true)]

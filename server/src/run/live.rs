@@ -37,7 +37,12 @@ impl Rate {
     fn tokens_per_second(&mut self, characters: u64) -> Option<f64> {
         let now = Instant::now();
         self.samples.push_back((now, characters));
-        while self.samples.len() > 2 && self.samples.front().is_some_and(|(at, _)| now - *at > Duration::from_secs(3)) {
+        while self.samples.len() > 2
+            && self
+                .samples
+                .front()
+                .is_some_and(|(at, _)| now - *at > Duration::from_secs(3))
+        {
             self.samples.pop_front();
         }
         let (from, before) = *self.samples.front()?;
@@ -48,8 +53,24 @@ impl Rate {
 }
 
 impl Live {
-    pub(super) fn new(channel: Arc<Channel>, clock: SharedClock, run_id: RunId, node_id: NodeId, attempt_id: AttemptId) -> Self {
-        Self { channel, clock, run_id, node_id, attempt_id, n: 0, shown: None, clocks: None, rate: Rate::default() }
+    pub(super) fn new(
+        channel: Arc<Channel>,
+        clock: SharedClock,
+        run_id: RunId,
+        node_id: NodeId,
+        attempt_id: AttemptId,
+    ) -> Self {
+        Self {
+            channel,
+            clock,
+            run_id,
+            node_id,
+            attempt_id,
+            n: 0,
+            shown: None,
+            clocks: None,
+            rate: Rate::default(),
+        }
     }
 
     /// A new request begins: its clocks are shown from now on.
@@ -68,7 +89,11 @@ impl Live {
             None => self.show(StreamActivity::WaitingFirstToken, None),
             Some(content) if now - content >= SILENT_AFTER_MS => {
                 let byte_silent = last_byte.is_none_or(|byte| now - byte >= SILENT_AFTER_MS);
-                let clock = if byte_silent { LivenessClock::Byte } else { LivenessClock::Content };
+                let clock = if byte_silent {
+                    LivenessClock::Byte
+                } else {
+                    LivenessClock::Content
+                };
                 self.show(StreamActivity::Silent, Some((clock, content)));
             }
             Some(_) => self.show(StreamActivity::Streaming, None),

@@ -7,8 +7,8 @@ use protocol::digest::{Sha256Stream, sha256};
 use protocol::id::{AttemptId, BlockId, NodeId, OccurrenceId};
 use protocol::model::{BlockBody, ErrorInfo, Usage};
 use protocol::op::{
-    AttemptFinished, BlockDelta, BlockFinished, BlockStarted, NodeFinished, NodeOutput, NodeStarted, NodeUpdated,
-    Notice, Op, OutputSummary, RunUpdated,
+    AttemptFinished, BlockDelta, BlockFinished, BlockStarted, NodeFinished, NodeOutput, NodeStarted,
+    NodeUpdated, Notice, Op, OutputSummary, RunUpdated,
 };
 use protocol::state::{AttemptStatus, BlockStatus, Channel, Executor, NodeKind, NodeStatus, RunStatus};
 
@@ -32,7 +32,11 @@ impl OpenBlock {
     pub(super) async fn start(writer: &RunWriter, place: BlockPlace<'_>, body: BlockBody) -> Self {
         let block_id = place.block_id();
         writer.write(place.started(body)).await;
-        Self { block_id, bytes: 0, hash: Sha256Stream::default() }
+        Self {
+            block_id,
+            bytes: 0,
+            hash: Sha256Stream::default(),
+        }
     }
 
     /// Appends text.
@@ -41,14 +45,33 @@ impl OpenBlock {
         self.bytes += delta.len() as u64;
         self.hash.update(delta.as_bytes());
         let block_id = self.block_id.clone();
-        writer.write(Op::BlockDelta(BlockDelta { block_id, offset, delta, extra: Extra::new() })).await;
+        writer
+            .write(Op::BlockDelta(BlockDelta {
+                block_id,
+                offset,
+                delta,
+                extra: Extra::new(),
+            }))
+            .await;
     }
 
     /// Closes it.
     pub(super) async fn finish(self, writer: &RunWriter, status: BlockStatus) {
-        let Self { block_id, bytes, hash } = self;
+        let Self {
+            block_id,
+            bytes,
+            hash,
+        } = self;
         let sha256 = hash.finish();
-        writer.write(Op::BlockFinished(BlockFinished { block_id, status, bytes, sha256, extra: Extra::new() })).await;
+        writer
+            .write(Op::BlockFinished(BlockFinished {
+                block_id,
+                status,
+                bytes,
+                sha256,
+                extra: Extra::new(),
+            }))
+            .await;
     }
 }
 
@@ -89,7 +112,10 @@ pub(super) struct OpenNode {
 impl OpenNode {
     /// A node that was announced.
     pub(super) fn new(node_id: NodeId) -> Self {
-        Self { node_id, channels: BTreeMap::new() }
+        Self {
+            node_id,
+            channels: BTreeMap::new(),
+        }
     }
 
     pub(super) fn id(&self) -> &NodeId {
@@ -109,12 +135,23 @@ impl OpenNode {
         *bytes += text.len() as u64;
         hash.update(text.as_bytes());
         let node_id = self.node_id.clone();
-        writer.write(Op::NodeOutput(NodeOutput { node_id, channel, offset, text, extra: Extra::new() })).await;
+        writer
+            .write(Op::NodeOutput(NodeOutput {
+                node_id,
+                channel,
+                offset,
+                text,
+                extra: Extra::new(),
+            }))
+            .await;
     }
 
     /// Says what a channel holds, also when it is empty.
     pub(super) fn media_type(&mut self, channel: Channel, media_type: &str) {
-        self.channels.entry(channel).or_insert_with(|| (0, Sha256Stream::default(), String::new())).2 = media_type.to_owned();
+        self.channels
+            .entry(channel)
+            .or_insert_with(|| (0, Sha256Stream::default(), String::new()))
+            .2 = media_type.to_owned();
     }
 
     /// Changes its state to running.
@@ -123,12 +160,26 @@ impl OpenNode {
     }
 
     /// Closes it.
-    pub(super) async fn finish(self, writer: &RunWriter, at: i64, status: NodeStatus, error: Option<ErrorInfo>, exit_code: Option<i32>) {
+    pub(super) async fn finish(
+        self,
+        writer: &RunWriter,
+        at: i64,
+        status: NodeStatus,
+        error: Option<ErrorInfo>,
+        exit_code: Option<i32>,
+    ) {
         let outputs = self
             .channels
             .into_iter()
             .map(|(channel, (bytes, hash, media_type))| {
-                (channel, OutputSummary { bytes, sha256: hash.finish(), media_type })
+                (
+                    channel,
+                    OutputSummary {
+                        bytes,
+                        sha256: hash.finish(),
+                        media_type,
+                    },
+                )
             })
             .collect();
         writer
@@ -216,17 +267,32 @@ pub(super) fn attempt_finished(
 
 /// The run changes its state.
 pub(super) fn run_updated(status: RunStatus, error: Option<ErrorInfo>, usage: Option<Usage>) -> Op {
-    Op::RunUpdated(RunUpdated { status, error, usage, extra: Extra::new() })
+    Op::RunUpdated(RunUpdated {
+        status,
+        error,
+        usage,
+        extra: Extra::new(),
+    })
 }
 
 /// Something that everybody should know.
 pub(super) fn notice(node_id: Option<&NodeId>, code: &str, detail: impl Into<serde_json::Value>) -> Op {
-    Op::Notice(Notice { node_id: node_id.cloned(), code: code.to_owned(), detail: detail.into(), extra: Extra::new() })
+    Op::Notice(Notice {
+        node_id: node_id.cloned(),
+        code: code.to_owned(),
+        detail: detail.into(),
+        extra: Extra::new(),
+    })
 }
 
 /// A block whose kind is not known: it is whole at once.
 pub(super) async fn unsupported(writer: &RunWriter, place: BlockPlace<'_>, raw_kind: &str, bytes: u64) {
-    writer.write(place.started(BlockBody::Unsupported { raw_kind: raw_kind.to_owned(), bytes })).await;
+    writer
+        .write(place.started(BlockBody::Unsupported {
+            raw_kind: raw_kind.to_owned(),
+            bytes,
+        }))
+        .await;
     writer
         .write(Op::BlockFinished(BlockFinished {
             block_id: place.block_id(),

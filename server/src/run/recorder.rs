@@ -19,7 +19,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::commit::frames;
 use self::pending::Pending;
 use super::hub::{Channel, Hub};
 use crate::clock::SharedClock;
@@ -60,10 +59,21 @@ pub struct Recorder {
 
 #[derive(Debug)]
 enum Request {
-    Open { run_id: RunId, run: Box<OpenRun> },
-    Write { run_id: RunId, op: Op },
-    Flush { run_id: RunId, reply: oneshot::Sender<Result<u64, RecordError>> },
-    Close { run_id: RunId },
+    Open {
+        run_id: RunId,
+        run: Box<OpenRun>,
+    },
+    Write {
+        run_id: RunId,
+        op: Op,
+    },
+    Flush {
+        run_id: RunId,
+        reply: oneshot::Sender<Result<u64, RecordError>>,
+    },
+    Close {
+        run_id: RunId,
+    },
 }
 
 /// A run that is being written.
@@ -96,7 +106,13 @@ impl Recorder {
     /// Starts the recorder's task. It ends when all handles and writers are dropped, after the last commit.
     pub fn start(store: Store, hub: Arc<Hub>, clock: SharedClock, tasks: &TaskTracker) -> Self {
         let (requests, received) = mpsc::channel(QUEUE);
-        let task = Task { store, hub: Arc::clone(&hub), clock, received, open: HashMap::new() };
+        let task = Task {
+            store,
+            hub: Arc::clone(&hub),
+            clock,
+            received,
+            open: HashMap::new(),
+        };
         tasks.spawn(task.run());
         Self { requests, hub }
     }
@@ -114,10 +130,18 @@ impl Recorder {
             ended: Arc::clone(&ended),
         });
         self.requests
-            .send(Request::Open { run_id: run_id.clone(), run })
+            .send(Request::Open {
+                run_id: run_id.clone(),
+                run,
+            })
             .await
             .map_err(|_| RecordError::Stopped)?;
-        Ok(RunWriter { run_id, requests: self.requests.clone(), channel, ended })
+        Ok(RunWriter {
+            run_id,
+            requests: self.requests.clone(),
+            channel,
+            ended,
+        })
     }
 }
 
@@ -126,14 +150,23 @@ impl RunWriter {
     /// are dropped: [`RunWriter::ended`] and [`RunWriter::flush`] say so.
     pub async fn write(&self, op: Op) {
         // The task has ended only when the process ends.
-        let _ = self.requests.send(Request::Write { run_id: self.run_id.clone(), op }).await;
+        let _ = self
+            .requests
+            .send(Request::Write {
+                run_id: self.run_id.clone(),
+                op,
+            })
+            .await;
     }
 
     /// Waits until all ops so far are committed; gives the last `seq`.
     pub async fn flush(&self) -> Result<u64, RecordError> {
         let (reply, answer) = oneshot::channel();
         self.requests
-            .send(Request::Flush { run_id: self.run_id.clone(), reply })
+            .send(Request::Flush {
+                run_id: self.run_id.clone(),
+                reply,
+            })
             .await
             .map_err(|_| RecordError::Stopped)?;
         answer.await.map_err(|_| RecordError::Stopped)?
@@ -162,7 +195,9 @@ impl RunWriter {
 
 impl Drop for RunWriter {
     fn drop(&mut self) {
-        let request = Request::Close { run_id: self.run_id.clone() };
+        let request = Request::Close {
+            run_id: self.run_id.clone(),
+        };
         if let Err(mpsc::error::TrySendError::Full(request)) = self.requests.try_send(request) {
             let requests = self.requests.clone();
             tokio::spawn(async move { requests.send(request).await });
@@ -210,7 +245,9 @@ impl Task {
     }
 
     fn is_urgent(&self) -> bool {
-        self.open.values().any(|run| !run.waiters.is_empty() || run.pending.bytes() >= WINDOW_BYTES)
+        self.open
+            .values()
+            .any(|run| !run.waiters.is_empty() || run.pending.bytes() >= WINDOW_BYTES)
     }
 
     fn bytes(&self) -> usize {

@@ -12,9 +12,7 @@ use protocol::model::{BlockState, ErrorInfo, Node};
 use protocol::op::{
     AttemptFinished, BlockFinished, MessageUpdated, NodeFinished, Op, OutputSummary, RunUpdated,
 };
-use protocol::state::{
-    AttemptStatus, BlockStatus, Channel, MessageState, NodeKind, NodeStatus, RunStatus,
-};
+use protocol::state::{AttemptStatus, BlockStatus, Channel, MessageState, NodeKind, NodeStatus, RunStatus};
 
 /// Why the execution ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +135,11 @@ fn finish(node: &Node, ending: &Ending, at: i64) -> NodeFinished {
         status,
         finished_at: at,
         outputs,
-        error: if status == NodeStatus::NotRun { None } else { ending.error() },
+        error: if status == NodeStatus::NotRun {
+            None
+        } else {
+            ending.error()
+        },
         exit_code: None,
         extra: Extra::new(),
     }

@@ -40,31 +40,61 @@ pub enum UnknownTarget {
 impl Target {
     /// Finds what a request asks for: without a provider and a model the first of the role `chat`; without a model
     /// the first of the provider; without a provider the first that has the model.
-    pub fn choose(config: &Config, provider: Option<&str>, model: Option<&str>) -> Result<Self, UnknownTarget> {
-        let all = || config.providers.iter().flat_map(|provider| provider.models.iter().map(move |model| (provider, model)));
+    pub fn choose(
+        config: &Config,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<Self, UnknownTarget> {
+        let all = || {
+            config
+                .providers
+                .iter()
+                .flat_map(|provider| provider.models.iter().map(move |model| (provider, model)))
+        };
         let unknown_model = |found: &str| UnknownTarget::Model {
             found: found.chars().take(100).collect(),
-            known: all().map(|(provider, model)| format!("{}/{}", provider.id, model.id)).collect::<Vec<_>>().join(", "),
+            known: all()
+                .map(|(provider, model)| format!("{}/{}", provider.id, model.id))
+                .collect::<Vec<_>>()
+                .join(", "),
         };
         let found = match (provider, model) {
-            (None, None) => {
-                config.roles.chat.first().and_then(|role| config.model(role)).or_else(|| all().next()).ok_or_else(|| unknown_model("the first"))?
-            }
-            (None, Some(model)) => all().find(|(_, known)| known.id == model).ok_or_else(|| unknown_model(model))?,
+            (None, None) => config
+                .roles
+                .chat
+                .first()
+                .and_then(|role| config.model(role))
+                .or_else(|| all().next())
+                .ok_or_else(|| unknown_model("the first"))?,
+            (None, Some(model)) => all()
+                .find(|(_, known)| known.id == model)
+                .ok_or_else(|| unknown_model(model))?,
             (Some(provider), model) => {
                 let known = config.provider(provider).ok_or_else(|| UnknownTarget::Provider {
                     found: provider.chars().take(100).collect(),
-                    known: config.providers.iter().map(|provider| provider.id.as_str()).collect::<Vec<_>>().join(", "),
+                    known: config
+                        .providers
+                        .iter()
+                        .map(|provider| provider.id.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", "),
                 })?;
                 let served = match model {
                     None => known.models.first(),
                     Some(model) => known.model(model),
                 };
-                (known, served.ok_or_else(|| unknown_model(model.unwrap_or("the first")))?)
+                (
+                    known,
+                    served.ok_or_else(|| unknown_model(model.unwrap_or("the first")))?,
+                )
             }
         };
         let (provider, model) = found;
-        Ok(Self { endpoint: provider.endpoint(), model: model.clone(), stall: provider.stall_limits(model) })
+        Ok(Self {
+            endpoint: provider.endpoint(),
+            model: model.clone(),
+            stall: provider.stall_limits(model),
+        })
     }
 
     /// The same, by a reference of the configuration.
@@ -75,7 +105,11 @@ impl Target {
     /// How long a stream may be silent: `later` for a round after tool results.
     pub(super) fn limits(&self, later: bool) -> StreamLimits {
         let ms = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
-        let first = if later { self.stall.next_round } else { self.stall.first };
+        let first = if later {
+            self.stall.next_round
+        } else {
+            self.stall.first
+        };
         StreamLimits {
             first_byte_ms: ms(first.no_byte),
             first_content_ms: ms(first.no_content),

@@ -81,7 +81,14 @@ impl ModelNode<'_> {
         let mut next_index = 0;
         let mut next_ordinal = 0;
         for number in 0..self.services.config.limits.rounds_per_node {
-            let mut round = Round::new(self.writer, &self.node_id, &self.attempt_id, number, next_index, next_ordinal);
+            let mut round = Round::new(
+                self.writer,
+                &self.node_id,
+                &self.attempt_id,
+                number,
+                next_index,
+                next_ordinal,
+            );
             let ended = self.read_round(&mut round, number, live).await;
             if self.stop.is_stopped() {
                 return Ok(NodeOutcome::Stopped);
@@ -96,7 +103,13 @@ impl ModelNode<'_> {
                 usage.add(&self.target.usage(round_usage));
             }
             if let Some(replay) = &complete.replay {
-                let put = self.services.store.put_replay(self.writer.run_id(), &self.node_id, &self.attempt_id, number, replay);
+                let put = self.services.store.put_replay(
+                    self.writer.run_id(),
+                    &self.node_id,
+                    &self.attempt_id,
+                    number,
+                    replay,
+                );
                 if let Err(error) = put.await {
                     // Only a later run would miss it, and it can do without.
                     tracing::warn!(run.id = %self.writer.run_id(), %error, "the provider's state was not kept");
@@ -111,7 +124,10 @@ impl ModelNode<'_> {
                 return self.stop_by_itself(end, usage).await;
             }
             let RoundEnd { parts, calls, .. } = end;
-            self.conversation.push(ModelMessage::Assistant { parts, replay: complete.replay });
+            self.conversation.push(ModelMessage::Assistant {
+                parts,
+                replay: complete.replay,
+            });
             if !calls.is_empty() {
                 live.tool_running();
                 let results = dispatch::run_calls(self.services, self.writer, self.stop, calls).await;
@@ -120,18 +136,34 @@ impl ModelNode<'_> {
                 }
                 self.conversation.push(ModelMessage::ToolResults { results });
             }
-            if usage.input_tokens.saturating_add(usage.output_tokens) > self.services.config.limits.total_tokens {
-                let error = ErrorInfo::new("limit_tokens", format!("The run used more than {} tokens, its limit.", self.services.config.limits.total_tokens));
+            if usage.input_tokens.saturating_add(usage.output_tokens)
+                > self.services.config.limits.total_tokens
+            {
+                let error = ErrorInfo::new(
+                    "limit_tokens",
+                    format!(
+                        "The run used more than {} tokens, its limit.",
+                        self.services.config.limits.total_tokens
+                    ),
+                );
                 return self.end(AttemptStatus::Failed, None, usage, Some(error)).await;
             }
         }
         let limit = self.services.config.limits.rounds_per_node;
-        let error = ErrorInfo::new("limit_rounds", format!("The model asked for tools in {limit} rounds, the limit of one node."));
+        let error = ErrorInfo::new(
+            "limit_rounds",
+            format!("The model asked for tools in {limit} rounds, the limit of one node."),
+        );
         self.end(AttemptStatus::Failed, None, usage, Some(error)).await
     }
 
     /// Asks the provider, and writes what comes.
-    async fn read_round(&self, round: &mut Round<'_>, number: u32, live: &mut Live) -> Result<Complete, ProviderError> {
+    async fn read_round(
+        &self,
+        round: &mut Round<'_>,
+        number: u32,
+        live: &mut Live,
+    ) -> Result<Complete, ProviderError> {
         let services = self.services;
         let tools = services.tools.definitions().map(|tool| ToolDefinition {
             name: tool.name.clone(),
@@ -150,7 +182,12 @@ impl ModelNode<'_> {
             .transcripts
             .open(run_id, &format!("chat/{}", self.node_id), services.clock.clone())
             .await
-            .map_err(|error| ProviderError::new(ProviderErrorClass::Protocol, format!("The transcript cannot be written: {error}")))?;
+            .map_err(|error| {
+                ProviderError::new(
+                    ProviderErrorClass::Protocol,
+                    format!("The transcript cannot be written: {error}"),
+                )
+            })?;
         let start = StreamStart {
             endpoint: self.target.endpoint.clone(),
             request,
@@ -158,8 +195,13 @@ impl ModelNode<'_> {
             limits: self.target.limits(number > 0),
             options: crate::provider::DecoderOptions::default(),
         };
-        let mut stream =
-            ModelStream::start(&services.client, transcript, services.clock.clone(), start, self.stop.token().clone())?;
+        let mut stream = ModelStream::start(
+            &services.client,
+            transcript,
+            services.clock.clone(),
+            start,
+            self.stop.token().clone(),
+        )?;
         live.request(stream.clocks());
         let mut ticks = tokio::time::interval(Duration::from_millis(500));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -180,22 +222,38 @@ impl ModelNode<'_> {
         }
         match round.take_error() {
             Some(error) => Err(error),
-            None if round.is_complete() => Ok(Complete { replay: stream.replay() }),
-            None => Err(ProviderError::new(ProviderErrorClass::Broken, "The stream ended without its end marker.")),
+            None if round.is_complete() => Ok(Complete {
+                replay: stream.replay(),
+            }),
+            None => Err(ProviderError::new(
+                ProviderErrorClass::Broken,
+                "The stream ended without its end marker.",
+            )),
         }
     }
 
     /// The model has nothing more to do.
     async fn stop_by_itself(&self, end: RoundEnd, usage: &Usage) -> Result<NodeOutcome, RecordError> {
         if !end.has_content && end.round == 0 {
-            let error = ErrorInfo::new("provider_empty_reply", "The provider ended its answer without any content.");
-            return self.end(AttemptStatus::Failed, end.stop_word, usage, Some(error)).await;
+            let error = ErrorInfo::new(
+                "provider_empty_reply",
+                "The provider ended its answer without any content.",
+            );
+            return self
+                .end(AttemptStatus::Failed, end.stop_word, usage, Some(error))
+                .await;
         }
-        self.end(AttemptStatus::Completed, end.stop_word, usage, None).await
+        self.end(AttemptStatus::Completed, end.stop_word, usage, None)
+            .await
     }
 
     /// The round broke: what came is kept, what is open is cut.
-    async fn fail(&self, round: Round<'_>, usage: &mut Usage, error: &ProviderError) -> Result<NodeOutcome, RecordError> {
+    async fn fail(
+        &self,
+        round: Round<'_>,
+        usage: &mut Usage,
+        error: &ProviderError,
+    ) -> Result<NodeOutcome, RecordError> {
         let partial = round.cut(self.services.clock.now_ms()).await;
         if let Some(partial) = &partial {
             usage.add(&self.target.usage(partial));
@@ -204,7 +262,13 @@ impl ModelNode<'_> {
             ProviderErrorClass::Stalled => AttemptStatus::Stalled,
             _ => AttemptStatus::Failed,
         };
-        self.end(status, None, usage, Some(ErrorInfo::new(error.class.code(), &error.message))).await
+        self.end(
+            status,
+            None,
+            usage,
+            Some(ErrorInfo::new(error.class.code(), &error.message)),
+        )
+        .await
     }
 
     async fn end(
@@ -214,7 +278,14 @@ impl ModelNode<'_> {
         usage: &Usage,
         error: Option<ErrorInfo>,
     ) -> Result<NodeOutcome, RecordError> {
-        let op = attempt_finished(&self.node_id, &self.attempt_id, status, stop_reason, Some(usage.clone()), error.clone());
+        let op = attempt_finished(
+            &self.node_id,
+            &self.attempt_id,
+            status,
+            stop_reason,
+            Some(usage.clone()),
+            error.clone(),
+        );
         self.writer.write(op).await;
         Ok(match error {
             None => NodeOutcome::Succeeded,

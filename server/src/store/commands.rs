@@ -31,14 +31,14 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the cancels that wait for runs of an owner.
-    pub async fn take_cancels(&self, owner: &str, at: i64) -> Result<Vec<RunId>, StoreError> {
+    /// Takes the cancels that wait for any of these runs.
+    pub async fn take_cancels(&self, runs: &[RunId], at: i64) -> Result<Vec<RunId>, StoreError> {
+        let ids: Vec<&str> = runs.iter().map(RunId::as_str).collect();
         let rows: Vec<(String,)> = sqlx::query_as(
-            "update commands set consumed_at = $2 from runs
-             where commands.run_id = runs.run_id and runs.owner = $1 and commands.kind = 'cancel' and consumed_at is null
-             returning commands.run_id",
+            "update commands set consumed_at = $2
+             where run_id = any($1) and kind = 'cancel' and consumed_at is null returning run_id",
         )
-        .bind(owner)
+        .bind(ids)
         .bind(at)
         .fetch_all(self.pool())
         .await?;

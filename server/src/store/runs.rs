@@ -7,6 +7,7 @@ use protocol::id::{RunId, SessionId};
 use protocol::model::{Approval, Attempt, Block, Message, Node, Notice, Run};
 use protocol::op::Op;
 use protocol::snapshot::Snapshot;
+use protocol::state::RunStatus;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -104,6 +105,19 @@ impl Store {
     /// The snapshot of a run; none when there is no such run.
     pub async fn load_snapshot(&self, run_id: &RunId) -> Result<Option<Snapshot>, StoreError> {
         Ok(self.load_run(run_id).await?.map(|state| state.to_snapshot()))
+    }
+
+    /// The state of a run, as its row has it; none when there is no such run.
+    pub async fn run_status(&self, run_id: &RunId) -> Result<Option<RunStatus>, StoreError> {
+        let row: Option<(String,)> = sqlx::query_as("select status from runs where run_id = $1")
+            .bind(run_id.as_str())
+            .fetch_optional(self.pool())
+            .await?;
+        row.map(|(word,)| {
+            RunStatus::from_word(&word)
+                .ok_or_else(|| StoreError::row("runs", run_id, format!("unknown status {word:?}")))
+        })
+        .transpose()
     }
 
     /// The session of a run.

@@ -32,7 +32,10 @@ impl Task {
                 Err(error) if error.is_transient() || steps.len() == 1 => {
                     tracing::error!(%error, "the record could not be written");
                     for step in &steps {
-                        self.give_up(&step.run_id, RecordError::NotSaved("the database does not take it".to_owned()));
+                        self.give_up(
+                            &step.run_id,
+                            RecordError::NotSaved("the database does not take it".to_owned()),
+                        );
                     }
                 }
                 Err(error) => {
@@ -55,7 +58,10 @@ impl Task {
             Err(error) => {
                 for step in &steps {
                     tracing::error!(run.id = %step.run_id, %error, "the run could not be written");
-                    self.give_up(&step.run_id, RecordError::NotSaved("the database refused it".to_owned()));
+                    self.give_up(
+                        &step.run_id,
+                        RecordError::NotSaved("the database refused it".to_owned()),
+                    );
                 }
             }
         }
@@ -84,11 +90,17 @@ impl Task {
                         steps.push((entry, Vec::new()));
                     }
                     Ok(Applied::Duplicate) => {}
-                    Err(error) => tracing::error!(run.id = %run_id, %error, op = ?entry.op, "an op was dropped"),
+                    Err(error) => {
+                        tracing::error!(run.id = %run_id, %error, op = ?entry.op, "an op was dropped")
+                    }
                 }
             }
             if !steps.is_empty() {
-                prepared.push(Step { run_id: run_id.clone(), previous_seq, steps });
+                prepared.push(Step {
+                    run_id: run_id.clone(),
+                    previous_seq,
+                    steps,
+                });
             }
         }
         prepared
@@ -100,7 +112,11 @@ impl Task {
             .iter()
             .filter_map(|step| {
                 let state = &self.open.get(&step.run_id)?.state;
-                Some(RunBatch { state, previous_seq: step.previous_seq, steps: &step.steps })
+                Some(RunBatch {
+                    state,
+                    previous_seq: step.previous_seq,
+                    steps: &step.steps,
+                })
             })
             .collect();
         let started = tokio::time::Instant::now();
@@ -121,7 +137,11 @@ impl Task {
 
     /// One try. After a broken connection nobody knows whether its commit took place, so runs that are already where
     /// this batch brings them count as written.
-    async fn write_once(&self, batches: &[RunBatch<'_>], uncertain: bool) -> Result<HashSet<RunId>, StoreError> {
+    async fn write_once(
+        &self,
+        batches: &[RunBatch<'_>],
+        uncertain: bool,
+    ) -> Result<HashSet<RunId>, StoreError> {
         let mut transaction = self.store.pool().begin().await?;
         let mut written = HashSet::new();
         if uncertain {
@@ -142,7 +162,11 @@ impl Task {
         let open: Vec<RunBatch<'_>> = batches
             .iter()
             .filter(|batch| !written.contains(&batch.state.run().run_id))
-            .map(|batch| RunBatch { state: batch.state, previous_seq: batch.previous_seq, steps: batch.steps })
+            .map(|batch| RunBatch {
+                state: batch.state,
+                previous_seq: batch.previous_seq,
+                steps: batch.steps,
+            })
             .collect();
         written.extend(batch::write(&mut transaction, &open).await?);
         transaction.commit().await?;
@@ -157,7 +181,11 @@ impl Task {
                 continue;
             }
             if let Some(run) = self.open.get(&step.run_id) {
-                if step.steps.iter().any(|(_, changes)| changes.contains(&Change::Run)) {
+                if step
+                    .steps
+                    .iter()
+                    .any(|(_, changes)| changes.contains(&Change::Run))
+                {
                     self.hub.session_changed(run.state.run().session_id.clone());
                 }
                 publish(run, step.steps.into_iter().map(|(entry, _)| entry));
@@ -167,13 +195,16 @@ impl Task {
 
     /// Stops writing a run.
     fn give_up(&mut self, run_id: &RunId, why: RecordError) {
-        let Some(run) = self.open.remove(run_id) else { return };
+        let Some(run) = self.open.remove(run_id) else {
+            return;
+        };
         tracing::warn!(run.id = %run_id, %why, "the run is not written any more");
         if let RecordError::NotSaved(_) = why {
             let frame = ServerFrame::Error {
                 run_id: Some(run_id.clone()),
                 code: "not_saved".to_owned(),
-                detail: "The database does not take what comes. What is shown up to here is saved.".to_owned(),
+                detail: "The database does not take what comes. What is shown up to here is saved."
+                    .to_owned(),
             };
             run.channel.publish(&frame, None);
         }
@@ -199,7 +230,8 @@ impl Task {
 fn publish(run: &OpenRun, entries: impl Iterator<Item = Entry>) {
     for frame in frames(entries) {
         let seqs = (frame.seq, frame.seq + frame.ops.len() as u64 - 1);
-        run.channel.publish(&ServerFrame::ExecutionStream(frame), Some(seqs));
+        run.channel
+            .publish(&ServerFrame::ExecutionStream(frame), Some(seqs));
     }
 }
 

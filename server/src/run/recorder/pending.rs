@@ -59,7 +59,11 @@ impl Pending {
         while next.delta.len() > MAX_OP_TEXT {
             let rest = next.delta.split_off(next.delta.floor_char_boundary(MAX_OP_TEXT));
             let offset = next.offset + next.delta.len() as u64;
-            let rest = BlockDelta { offset, delta: rest, ..next.clone() };
+            let rest = BlockDelta {
+                offset,
+                delta: rest,
+                ..next.clone()
+            };
             self.ops.push(Op::BlockDelta(std::mem::replace(&mut next, rest)));
         }
         self.ops.push(Op::BlockDelta(next));
@@ -80,7 +84,11 @@ impl Pending {
         while next.text.len() > MAX_OP_TEXT {
             let rest = next.text.split_off(next.text.floor_char_boundary(MAX_OP_TEXT));
             let offset = next.offset + next.text.len() as u64;
-            let rest = NodeOutput { offset, text: rest, ..next.clone() };
+            let rest = NodeOutput {
+                offset,
+                text: rest,
+                ..next.clone()
+            };
             self.ops.push(Op::NodeOutput(std::mem::replace(&mut next, rest)));
         }
         self.ops.push(Op::NodeOutput(next));
@@ -97,7 +105,12 @@ mod tests {
     fn delta(block: u32, offset: u64, delta: &str) -> Op {
         let attempt = AttemptId::from_uuid(Uuid::from_u128(1));
         let block_id = BlockId::at(&attempt, block);
-        Op::BlockDelta(BlockDelta { block_id, offset, delta: delta.to_owned(), extra: Extra::new() })
+        Op::BlockDelta(BlockDelta {
+            block_id,
+            offset,
+            delta: delta.to_owned(),
+            extra: Extra::new(),
+        })
     }
 
     fn pushed(ops: Vec<Op>) -> Vec<Op> {
@@ -108,12 +121,20 @@ mod tests {
 
     #[test]
     fn consecutive_deltas_of_one_block_are_one_op() {
-        assert_eq!(pushed(vec![delta(0, 0, "a"), delta(0, 1, "b")]), [delta(0, 0, "ab")]);
+        assert_eq!(
+            pushed(vec![delta(0, 0, "a"), delta(0, 1, "b")]),
+            [delta(0, 0, "ab")]
+        );
     }
 
     #[test]
     fn deltas_are_not_merged_over_another_op_or_a_hole() {
-        let ops = vec![delta(0, 0, "a"), delta(1, 0, "b"), delta(0, 1, "c"), delta(0, 5, "d")];
+        let ops = vec![
+            delta(0, 0, "a"),
+            delta(1, 0, "b"),
+            delta(0, 1, "c"),
+            delta(0, 5, "d"),
+        ];
         assert_eq!(pushed(ops.clone()), ops);
     }
 
@@ -123,7 +144,9 @@ mod tests {
         let ops = pushed(vec![delta(0, 0, &format!("a{text}"))]);
         let mut joined = String::new();
         for op in &ops {
-            let Op::BlockDelta(op) = op else { panic!("another op") };
+            let Op::BlockDelta(op) = op else {
+                panic!("another op")
+            };
             assert!(op.delta.len() <= MAX_OP_TEXT);
             assert_eq!(op.offset, joined.len() as u64);
             joined.push_str(&op.delta);

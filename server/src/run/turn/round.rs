@@ -7,7 +7,8 @@ use protocol::model::{BlockBody, Content, ErrorInfo, ToolRef};
 use protocol::state::{BlockStatus, Channel, Executor, NodeKind, NodeStatus, Retention};
 
 use crate::provider::{
-    AssistantPart, BlockStart, Position, ProviderError, ProviderEvent, RoundCall, RoundContent, StopReason, StreamEnd, Usage,
+    AssistantPart, BlockStart, Position, ProviderError, ProviderEvent, RoundCall, RoundContent, StopReason,
+    StreamEnd, Usage,
 };
 use crate::run::dispatch::Call;
 use crate::run::ops::{Announcement, BlockPlace, OpenBlock, OpenNode, notice, plain, unsupported};
@@ -20,7 +21,10 @@ enum Open {
     /// A call for us: it stays open until it has been dispatched.
     Call(OpenNode),
     /// A call that the provider runs.
-    ServerCall { node: OpenNode, failed: Option<bool> },
+    ServerCall {
+        node: OpenNode,
+        failed: Option<bool>,
+    },
 }
 
 /// A round that is being read.
@@ -58,7 +62,16 @@ impl<'a> Round<'a> {
         next_ordinal: u32,
     ) -> Self {
         let (open, content) = (BTreeMap::new(), RoundContent::default());
-        Self { writer, node_id, attempt_id, number, next_index, next_ordinal, open, content }
+        Self {
+            writer,
+            node_id,
+            attempt_id,
+            number,
+            next_index,
+            next_ordinal,
+            open,
+            content,
+        }
     }
 
     /// The failure that the stream reported, once.
@@ -88,8 +101,15 @@ impl<'a> Round<'a> {
                 _ => {}
             },
             ProviderEvent::BlockEnd { position } => self.block_end(position).await,
-            ProviderEvent::ServerToolResult { position, text, is_error, .. } => {
-                if let Some(Open::ServerCall { node, failed }) = position.and_then(|at| self.open.get_mut(&at)) {
+            ProviderEvent::ServerToolResult {
+                position,
+                text,
+                is_error,
+                ..
+            } => {
+                if let Some(Open::ServerCall { node, failed }) =
+                    position.and_then(|at| self.open.get_mut(&at))
+                {
                     *failed = Some(is_error);
                     node.append(self.writer, Channel::Result, text).await;
                 }
@@ -99,7 +119,9 @@ impl<'a> Round<'a> {
                     "message": "The provider's final text differs from what it had streamed. What was shown stays.",
                     "final_bytes": text.len(),
                 });
-                self.writer.write(notice(Some(self.node_id), "provider_contradiction", detail)).await;
+                self.writer
+                    .write(notice(Some(self.node_id), "provider_contradiction", detail))
+                    .await;
             }
             ProviderEvent::Started { .. }
             | ProviderEvent::Usage(_)
@@ -112,7 +134,12 @@ impl<'a> Round<'a> {
     fn place(&mut self) -> BlockPlace<'a> {
         let block_index = self.next_index;
         self.next_index += 1;
-        BlockPlace { node_id: self.node_id, attempt_id: self.attempt_id, block_index, round: self.number }
+        BlockPlace {
+            node_id: self.node_id,
+            attempt_id: self.attempt_id,
+            block_index,
+            round: self.number,
+        }
     }
 
     async fn start(&mut self, position: Position, kind: BlockStart) {
@@ -121,16 +148,24 @@ impl<'a> Round<'a> {
         let body = match kind {
             BlockStart::Text => BlockBody::Text(Content::default()),
             BlockStart::Refusal => BlockBody::Refusal(Content::default()),
-            BlockStart::Reasoning => BlockBody::Reasoning { content: Content::default(), retention: Retention::Saved },
+            BlockStart::Reasoning => BlockBody::Reasoning {
+                content: Content::default(),
+                retention: Retention::Saved,
+            },
             BlockStart::ToolCall { id, name } => {
-                let node = self.announce(place, position, &id, &name, Executor::Runloom).await;
+                let node = self
+                    .announce(place, position, &id, &name, Executor::Runloom)
+                    .await;
                 self.open.insert(position, Open::Call(node));
                 return;
             }
             BlockStart::ServerTool { id, name } => {
-                let node = self.announce(place, position, &id, &name, Executor::Provider).await;
+                let node = self
+                    .announce(place, position, &id, &name, Executor::Provider)
+                    .await;
                 node.run(self.writer).await;
-                self.open.insert(position, Open::ServerCall { node, failed: None });
+                self.open
+                    .insert(position, Open::ServerCall { node, failed: None });
                 return;
             }
             BlockStart::Unsupported { raw_kind, bytes } => {
@@ -172,14 +207,20 @@ impl<'a> Round<'a> {
             tool_name: plain(name),
             group_id: None,
         };
-        self.writer.write(place.started(BlockBody::ToolRef(reference))).await;
+        self.writer
+            .write(place.started(BlockBody::ToolRef(reference)))
+            .await;
         OpenNode::new(node_id)
     }
 
     /// A text ends where a block of another kind begins.
     async fn close_texts(&mut self) {
-        let texts: Vec<Position> =
-            self.open.iter().filter(|(_, open)| matches!(open, Open::Block(_))).map(|(&at, _)| at).collect();
+        let texts: Vec<Position> = self
+            .open
+            .iter()
+            .filter(|(_, open)| matches!(open, Open::Block(_)))
+            .map(|(&at, _)| at)
+            .collect();
         for position in texts {
             if let Some(Open::Block(block)) = self.open.remove(&position) {
                 block.finish(self.writer, BlockStatus::Complete).await;
@@ -196,9 +237,15 @@ impl<'a> Round<'a> {
             }
             Some(Open::Call(node) | Open::ServerCall { node, .. }) => {
                 // A call without arguments is a call with none.
-                let is_empty = self.content.blocks.iter().rev().find(|block| block.position == position);
+                let is_empty = self
+                    .content
+                    .blocks
+                    .iter()
+                    .rev()
+                    .find(|block| block.position == position);
                 if is_empty.is_some_and(|block| block.content.is_empty()) {
-                    node.append(self.writer, Channel::Arguments, "{}".to_owned()).await;
+                    node.append(self.writer, Channel::Arguments, "{}".to_owned())
+                        .await;
                 }
             }
             None => {}
@@ -208,8 +255,12 @@ impl<'a> Round<'a> {
     /// The stream ended as it should: texts are whole, calls wait to be dispatched.
     pub(super) async fn complete(mut self, at: i64) -> RoundEnd {
         self.close_texts().await;
-        let parsed: BTreeMap<Position, RoundCall> =
-            self.content.calls().into_iter().map(|call| (call.position, call)).collect();
+        let parsed: BTreeMap<Position, RoundCall> = self
+            .content
+            .calls()
+            .into_iter()
+            .map(|call| (call.position, call))
+            .collect();
         let mut calls = Vec::new();
         for (position, open) in std::mem::take(&mut self.open) {
             match open {
@@ -238,9 +289,13 @@ impl<'a> Round<'a> {
 
     async fn finish_server_call(&self, node: OpenNode, failed: Option<bool>, at: i64) {
         let (status, error) = match failed {
-            Some(true) => {
-                (NodeStatus::Failed, Some(ErrorInfo::new("provider_tool_failed", "The provider says that the call failed.")))
-            }
+            Some(true) => (
+                NodeStatus::Failed,
+                Some(ErrorInfo::new(
+                    "provider_tool_failed",
+                    "The provider says that the call failed.",
+                )),
+            ),
             Some(false) | None => (NodeStatus::Succeeded, None),
         };
         node.finish(self.writer, at, status, error, None).await;
@@ -252,15 +307,26 @@ impl<'a> Round<'a> {
             match open {
                 Open::Block(block) => block.finish(self.writer, BlockStatus::Cut).await,
                 Open::Call(node) => {
-                    let error = ErrorInfo::new("stream_ended", "The model's stream broke before the call could be run.");
-                    node.finish(self.writer, at, NodeStatus::NotRun, Some(error), None).await;
+                    let error = ErrorInfo::new(
+                        "stream_ended",
+                        "The model's stream broke before the call could be run.",
+                    );
+                    node.finish(self.writer, at, NodeStatus::NotRun, Some(error), None)
+                        .await;
                 }
-                Open::ServerCall { node, failed: Some(failed) } => {
+                Open::ServerCall {
+                    node,
+                    failed: Some(failed),
+                } => {
                     self.finish_server_call(node, Some(failed), at).await;
                 }
                 Open::ServerCall { node, failed: None } => {
-                    let error = ErrorInfo::new("stream_ended", "The provider's stream broke before it gave a result.");
-                    node.finish(self.writer, at, NodeStatus::Interrupted, Some(error), None).await;
+                    let error = ErrorInfo::new(
+                        "stream_ended",
+                        "The provider's stream broke before it gave a result.",
+                    );
+                    node.finish(self.writer, at, NodeStatus::Interrupted, Some(error), None)
+                        .await;
                 }
             }
         }

@@ -1,0 +1,169 @@
+//! Errors: one enum, one table of statuses, one form on the wire (RFC 9457).
+
+use std::any::Any;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use protocol::api::Problem;
+
+use crate::run::SubmitError;
+use crate::store::StoreError;
+use crate::store::sessions::InvalidPlace;
+use crate::stream::TranscriptError;
+
+/// Why a call was not served.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// There is no such call.
+    #[error("There is no such call. docs/protocol.md lists them.")]
+    NoSuchCall,
+    /// The call is not made by this method.
+    #[error("This call is not made by this method.")]
+    MethodNotAllowed,
+    /// What was asked for does not exist.
+    #[error("There is no {what} {id}.")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its id, as it was given.
+        id: String,
+    },
+    /// The body or a parameter is not what the call takes.
+    #[error("{0}")]
+    Invalid(String),
+    /// The content type of the body is not JSON.
+    #[error("The body has to be JSON, with content-type application/json.")]
+    NotJson,
+    /// The body is too long.
+    #[error("The body is too long: at most {} bytes are taken.", super::MAX_BODY)]
+    TooLong,
+    /// A run could not be created.
+    #[error("{0}")]
+    Submit(SubmitError),
+    /// The range lies outside of the content.
+    #[error("The range lies outside of the content, which has {bytes} bytes.")]
+    Range {
+        /// Length of the content.
+        bytes: u64,
+    },
+    /// The request does not come from this server's own page.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The token is missing or wrong.
+    #[error("Sign in, or send the token: Authorization: Bearer …")]
+    Unauthorized,
+    /// The file is with another server.
+    #[error("{0}")]
+    Transcript(TranscriptError),
+    /// Something broke on this side.
+    #[error("Something broke on the server. Its log says what.")]
+    Internal(String),
+}
+
+impl ApiError {
+    /// Something does not exist.
+    pub(super) fn not_found(what: &'static str, id: impl ToString) -> Self {
+        Self::NotFound { what, id: id.to_string().chars().take(140).collect() }
+    }
+
+    fn table(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::NoSuchCall => (StatusCode::NOT_FOUND, "no_such_call"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::NotFound { .. } | Self::Submit(SubmitError::NoSession(_)) => (StatusCode::NOT_FOUND, "not_found"),
+            Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
+            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json"),
+            Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_long"),
+            Self::Submit(SubmitError::EmptyPrompt) => (StatusCode::UNPROCESSABLE_ENTITY, "empty_prompt"),
+            Self::Submit(SubmitError::LongPrompt { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long"),
+            Self::Submit(SubmitError::Target(_)) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_model"),
+            Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "sign_in_needed"),
+            Self::Transcript(TranscriptError::NotFound(_)) => (StatusCode::NOT_FOUND, "not_found"),
+            Self::Transcript(_) => (StatusCode::INTERNAL_SERVER_ERROR, "transcript_unreadable"),
+            Self::Submit(SubmitError::Store(_)) | Self::Internal(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "internal")
+            }
+        }
+    }
+
+    /// The error as it is sent.
+    pub(super) fn problem(&self) -> Problem {
+        let (status, code) = self.table();
+        let detail = match self {
+            // What the database says is not for the asker.
+            Self::Submit(SubmitError::Store(_)) => Self::Internal(String::new()).to_string(),
+            _ => self.to_string(),
+        };
+        Problem {
+            kind: "about:blank".to_owned(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            code: code.to_owned(),
+            detail,
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        Self::Submit(error)
+    }
+}
+
+impl From<InvalidPlace> for ApiError {
+    fn from(error: InvalidPlace) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<TranscriptError> for ApiError {
+    fn from(error: TranscriptError) -> Self {
+        Self::Transcript(error)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        match &self {
+            Self::Internal(error) => tracing::error!(%error, "a call failed"),
+            Self::Submit(SubmitError::Store(error)) => tracing::error!(%error, "a run could not be created"),
+            _ => {}
+        }
+        let range = match &self {
+            Self::Range { bytes } => HeaderValue::from_str(&format!("bytes */{bytes}")).ok(),
+            _ => None,
+        };
+        let mut response = respond(&self.problem());
+        if let Some(range) = range {
+            response.headers_mut().insert(header::CONTENT_RANGE, range);
+        }
+        response
+    }
+}
+
+/// A problem as a response.
+fn respond(problem: &Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = serde_json::to_vec(problem).unwrap_or_default();
+    let content_type = HeaderValue::from_static("application/problem+json");
+    (status, [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body)
+        .into_response()
+}
+
+/// A handler panicked: the caller hears of it, the log says where.
+pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let words = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no words");
+    ApiError::Internal(format!("a handler panicked: {words}")).into_response()
+}

@@ -1,0 +1,280 @@
+//! What a request holds: the session's earlier runs, then the prompt.
+
+use std::collections::HashMap;
+
+use protocol::fold::RunState;
+use protocol::id::AttemptId;
+use protocol::model::{Attempt, Block, BlockBody, Node, ToolRef};
+use protocol::state::{Channel, Executor, MessageRole, NodeKind, NodeStatus};
+use serde_json::json;
+
+use super::Services;
+use crate::provider::{AssistantPart, ModelMessage, Replay, ToolResult};
+use crate::store::StoreError;
+
+/// Characters that count as one token where nothing better is known.
+const CHARACTERS_PER_TOKEN: usize = 4;
+
+/// What a run is executed with.
+pub(super) struct Context {
+    /// The provider that the run was created for.
+    pub(super) provider: String,
+    /// The model that the run was created for.
+    pub(super) model: String,
+    /// Earlier runs and the prompt.
+    pub(super) conversation: Vec<ModelMessage>,
+    /// What had to be left out: code and detail of a notice.
+    pub(super) notices: Vec<(&'static str, serde_json::Value)>,
+}
+
+/// The first line of a prompt, as a title: at most 120 characters.
+pub(super) fn first_line(text: &str) -> String {
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
+        .chars()
+        .take(120)
+        .collect()
+}
+
+/// Builds the context of a run.
+pub(super) async fn of_run(services: &Services, state: &RunState) -> Result<Context, StoreError> {
+    let run = state.run();
+    let session = services
+        .store
+        .session(&run.session_id)
+        .await?
+        .ok_or_else(|| StoreError::Row {
+            table: "sessions",
+            row: run.session_id.to_string(),
+            problem: "it is gone".to_owned(),
+        })?;
+    let this = session
+        .runs
+        .iter()
+        .position(|summary| summary.run_id == run.run_id)
+        .ok_or_else(|| StoreError::Row {
+            table: "runs",
+            row: run.run_id.to_string(),
+            problem: "it is gone".to_owned(),
+        })?;
+    let mut conversation = Vec::new();
+    for earlier in &session.runs[..this] {
+        if let Some(earlier_state) = services.store.load_run(&earlier.run_id).await? {
+            let replays = services.store.replays_of_run(&earlier.run_id).await?;
+            let replays = replays
+                .into_iter()
+                .map(|(attempt, round, replay)| ((attempt, round), replay))
+                .collect();
+            conversation.extend(of_earlier(&earlier_state, replays));
+        }
+    }
+    conversation.extend(prompts(state));
+    let (provider, model) = (
+        session.runs[this].provider.clone(),
+        session.runs[this].model.clone(),
+    );
+    let reference = crate::config::ModelRef {
+        provider_id: provider.clone(),
+        model: model.clone(),
+    };
+    let limit = services.config.model(&reference).map(|(_, model)| model.context);
+    let notices = limit
+        .map(|limit| shorten(&mut conversation, limit))
+        .unwrap_or_default();
+    Ok(Context {
+        provider,
+        model,
+        conversation,
+        notices,
+    })
+}
+
+fn prompts(state: &RunState) -> impl Iterator<Item = ModelMessage> {
+    state
+        .messages()
+        .iter()
+        .filter(|message| message.role == MessageRole::User)
+        .map(|message| ModelMessage::User {
+            text: message.text.clone(),
+        })
+}
+
+/// The prompt of an earlier run and what its model said and did: the last attempt of its answer.
+fn of_earlier(state: &RunState, mut replays: HashMap<(AttemptId, u32), Replay>) -> Vec<ModelMessage> {
+    let mut messages: Vec<ModelMessage> = prompts(state).collect();
+    let answer = state.root().and_then(|root| {
+        state
+            .children(&root.node_id)
+            .find(|node| node.kind == NodeKind::Model)
+    });
+    let Some(attempt) = answer.and_then(|answer| state.attempts_of(&answer.node_id).next_back()) else {
+        return messages;
+    };
+    let blocks: Vec<&Block> = state.blocks_of(&attempt.attempt_id).collect();
+    for round in blocks.chunk_by(|left, right| left.round == right.round) {
+        messages.extend(of_round(state, attempt, round, &mut replays));
+    }
+    messages
+}
+
+fn of_round(
+    state: &RunState,
+    attempt: &Attempt,
+    blocks: &[&Block],
+    replays: &mut HashMap<(AttemptId, u32), Replay>,
+) -> Vec<ModelMessage> {
+    let mut parts = Vec::new();
+    let mut results = Vec::new();
+    for block in blocks {
+        match &block.body {
+            BlockBody::Text(content) | BlockBody::Refusal(content) if !content.text.trim().is_empty() => {
+                parts.push(AssistantPart::Text {
+                    text: content.text.clone(),
+                });
+            }
+            BlockBody::ToolRef(reference) => {
+                let node = reference.ref_node_id.as_ref().and_then(|id| state.node(id));
+                if let Some(node) = node.filter(|node| node.executor == Executor::Runloom) {
+                    parts.push(call_part(reference, node));
+                    results.push(call_result(reference, node));
+                }
+            }
+            BlockBody::Text(_)
+            | BlockBody::Refusal(_)
+            | BlockBody::Reasoning { .. }
+            | BlockBody::ParallelGroup { .. }
+            | BlockBody::Unsupported { .. } => {}
+        }
+    }
+    let mut messages = Vec::new();
+    if !parts.is_empty() {
+        let round = blocks.first().map_or(0, |block| block.round);
+        let replay = replays.remove(&(attempt.attempt_id.clone(), round));
+        messages.push(ModelMessage::Assistant { parts, replay });
+    }
+    if !results.is_empty() {
+        messages.push(ModelMessage::ToolResults { results });
+    }
+    messages
+}
+
+fn call_part(reference: &ToolRef, node: &Node) -> AssistantPart {
+    let arguments = node
+        .outputs
+        .get(&Channel::Arguments)
+        .map_or("", |output| &output.text);
+    // Arguments that were cut are not an object that a provider takes back.
+    let whole = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok();
+    AssistantPart::ToolCall {
+        id: reference.tool_call_id.clone(),
+        name: reference.tool_name.clone(),
+        arguments: if whole {
+            arguments.to_owned()
+        } else {
+            "{}".to_owned()
+        },
+    }
+}
+
+fn call_result(reference: &ToolRef, node: &Node) -> ToolResult {
+    let end = node.state.end();
+    let status = node.state.status();
+    let error = end.and_then(|end| end.error.as_ref());
+    let content = match (status, error) {
+        (NodeStatus::Succeeded, _) => node
+            .outputs
+            .get(&Channel::Result)
+            .map_or("", |output| &output.text)
+            .to_owned(),
+        (_, Some(error)) => format!("Error ({status}): {}", error.message),
+        (_, None) => format!("The call did not end: {status}."),
+    };
+    ToolResult {
+        tool_call_id: reference.tool_call_id.clone(),
+        tool_name: reference.tool_name.clone(),
+        content,
+        is_error: status != NodeStatus::Succeeded,
+    }
+}
+
+/// Makes the conversation fit the model: first the oldest tool results are replaced, then the oldest turns are left
+/// out; each with a notice.
+fn shorten(
+    conversation: &mut Vec<ModelMessage>,
+    context_tokens: u64,
+) -> Vec<(&'static str, serde_json::Value)> {
+    let tokens = usize::try_from(context_tokens).unwrap_or(usize::MAX);
+    // A quarter stays free for the reply and for what is not counted here.
+    let limit = tokens.saturating_mul(CHARACTERS_PER_TOKEN) / 4 * 3;
+    let mut size: usize = conversation.iter().map(characters).sum();
+    let mut notices = Vec::new();
+    let mut replaced = 0_u32;
+    for message in conversation.iter_mut() {
+        if size <= limit {
+            break;
+        }
+        if let ModelMessage::ToolResults { results } = message {
+            for result in results {
+                let words = format!(
+                    "[This result of {} characters was left out to make room.]",
+                    result.content.len()
+                );
+                if words.len() < result.content.len() {
+                    size -= result.content.len() - words.len();
+                    result.content = words;
+                    replaced += 1;
+                }
+            }
+        }
+    }
+    if replaced > 0 {
+        let words = format!(
+            "{replaced} of the oldest tool results were left out of the request, to fit the model's context."
+        );
+        notices.push((
+            "context_results_left_out",
+            json!({ "message": words, "results": replaced }),
+        ));
+    }
+    let mut turns = 0_u32;
+    while size > limit {
+        // A turn is a prompt and all that follows up to the next prompt; the last one stays.
+        let next = conversation
+            .iter()
+            .skip(1)
+            .position(|message| matches!(message, ModelMessage::User { .. }));
+        let Some(end) = next.map(|place| place + 1) else {
+            break;
+        };
+        size -= conversation
+            .drain(..end)
+            .map(|message| characters(&message))
+            .sum::<usize>();
+        turns += 1;
+    }
+    if turns > 0 {
+        let words =
+            format!("{turns} of the oldest turns were left out of the request, to fit the model's context.");
+        notices.push((
+            "context_turns_left_out",
+            json!({ "message": words, "turns": turns }),
+        ));
+    }
+    notices
+}
+
+fn characters(message: &ModelMessage) -> usize {
+    match message {
+        ModelMessage::User { text } => text.len(),
+        ModelMessage::Assistant { parts, .. } => parts
+            .iter()
+            .map(|part| match part {
+                AssistantPart::Text { text } => text.len(),
+                AssistantPart::ToolCall { name, arguments, .. } => name.len() + arguments.len(),
+            })
+            .sum(),
+        ModelMessage::ToolResults { results } => results.iter().map(|result| result.content.len()).sum(),
+    }
+}

@@ -1,0 +1,261 @@
+//! Claims queued runs, renews their leases, and closes the runs whose owner is gone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use protocol::id::RunId;
+use protocol::model::ErrorInfo;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::recorder::{RecordError, Recorder};
+use super::recovery::{self, Ending};
+use super::{Services, StopSignal, Stopped, chat};
+use crate::store::StoreError;
+use crate::store::queue::Claim;
+
+/// How often leases are renewed, commands are looked for, and orphans are swept up.
+const TICK: Duration = Duration::from_secs(5);
+
+/// How often the queue is looked at when nobody says that it changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Runs that one server executes at a time.
+const MAX_RUNS: usize = 256;
+
+/// Executes runs as one owner.
+pub(super) struct Worker {
+    services: Arc<Services>,
+    recorder: Recorder,
+    /// This process, as the owner of runs.
+    owner: String,
+    queued: Notify,
+    commanded: Notify,
+    executing: Mutex<HashMap<RunId, StopSignal>>,
+    slots: Arc<Semaphore>,
+    stopping: CancellationToken,
+    runs: TaskTracker,
+}
+
+impl Worker {
+    pub(super) fn start(services: Arc<Services>, recorder: Recorder, tasks: &TaskTracker) -> Arc<Self> {
+        let worker = Arc::new(Self {
+            services,
+            recorder,
+            owner: format!("own_{}", Uuid::now_v7().simple()),
+            queued: Notify::new(),
+            commanded: Notify::new(),
+            executing: Mutex::default(),
+            slots: Arc::new(Semaphore::new(MAX_RUNS)),
+            stopping: CancellationToken::new(),
+            runs: TaskTracker::new(),
+        });
+        tasks.spawn(Arc::clone(&worker).claim_queued());
+        tasks.spawn(Arc::clone(&worker).keep_house());
+        worker
+    }
+
+    /// Says that a run was queued.
+    pub(super) fn look_at_queue(&self) {
+        self.queued.notify_one();
+    }
+
+    /// Says that a command was left.
+    pub(super) fn look_for_commands(&self) {
+        self.commanded.notify_one();
+    }
+
+    /// Stops a run that this server executes; `false` when it does not.
+    pub(super) fn stop(&self, run_id: &RunId, why: Stopped) -> bool {
+        match self.executing().get(run_id) {
+            Some(signal) => {
+                signal.stop(why);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends a run before it starts; `false` when it is not queued any more.
+    pub(super) async fn cancel_queued(&self, run_id: &RunId) -> Result<bool, StoreError> {
+        match self.services.store.claim_if_queued(&self.owner, run_id).await? {
+            None => Ok(false),
+            Some(claim) => {
+                self.close(&claim, &Ending::Cancelled).await?;
+                self.look_at_queue();
+                Ok(true)
+            }
+        }
+    }
+
+    /// Lets runs go on for `grace`, then closes them as interrupted.
+    pub(super) async fn shut_down(&self, grace: Duration) {
+        self.stopping.cancel();
+        self.runs.close();
+        if tokio::time::timeout(grace, self.runs.wait()).await.is_err() {
+            for signal in self.executing().values() {
+                signal.stop(Stopped::ByShutdown);
+            }
+            self.runs.wait().await;
+        }
+    }
+
+    fn executing(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, StopSignal>> {
+        self.executing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn claim_queued(self: Arc<Self>) {
+        loop {
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+                return;
+            };
+            if self.stopping.is_cancelled() {
+                return;
+            }
+            match self.services.store.claim_queued(&self.owner).await {
+                Ok(Some(claim)) => {
+                    let worker = Arc::clone(&self);
+                    self.runs.spawn(async move {
+                        worker.execute(claim).await;
+                        drop(slot);
+                        worker.look_at_queue();
+                    });
+                }
+                outcome => {
+                    if let Err(error) = outcome {
+                        tracing::warn!(%error, "the queue cannot be read");
+                    }
+                    tokio::select! {
+                        () = self.queued.notified() => {}
+                        () = tokio::time::sleep(LOOK) => {}
+                        () = self.stopping.cancelled() => return,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn execute(&self, claim: Claim) {
+        let signal = StopSignal::default();
+        self.executing().insert(claim.run_id.clone(), signal.clone());
+        // A command may have come between the claim and this moment.
+        self.look_for_commands();
+        let outcome = chat::execute(&self.services, &self.recorder, &claim, &signal).await;
+        self.executing().remove(&claim.run_id);
+        match outcome {
+            Ok(()) => {}
+            Err(chat::ExecuteError::Record(RecordError::LostOwnership)) => {
+                tracing::warn!(run.id = %claim.run_id, "another owner has the run; this execution has ended");
+            }
+            Err(error) => {
+                tracing::error!(run.id = %claim.run_id, %error, "the run cannot be executed");
+                let info = match error {
+                    chat::ExecuteError::Record(_) => ErrorInfo::new(
+                        "not_saved",
+                        "The database did not take what came, so the run was ended.",
+                    ),
+                    chat::ExecuteError::Store(_) | chat::ExecuteError::Target(_) => {
+                        ErrorInfo::new("cannot_execute", error.to_string())
+                    }
+                };
+                if let Err(error) = self.close(&claim, &Ending::Failed(info)).await {
+                    tracing::error!(run.id = %claim.run_id, %error, "the run cannot be closed; the sweep will");
+                }
+            }
+        }
+    }
+
+    /// Leases, commands and orphans.
+    async fn keep_house(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // Runs that still execute during the grace period keep their leases.
+        let over = async {
+            self.stopping.cancelled().await;
+            self.runs.wait().await;
+        };
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {
+                    if let Err(error) = self.renew().await {
+                        tracing::warn!(%error, "the leases cannot be renewed");
+                    }
+                    if let Err(error) = self.sweep().await {
+                        tracing::warn!(%error, "runs without an owner cannot be closed");
+                    }
+                }
+                () = self.commanded.notified() => {}
+                () = &mut over => return,
+            }
+            if let Err(error) = self.obey().await {
+                tracing::warn!(%error, "commands cannot be read");
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<(), StoreError> {
+        let executing: Vec<RunId> = self.executing().keys().cloned().collect();
+        if executing.is_empty() {
+            return Ok(());
+        }
+        let owned = self.services.store.renew_leases(&self.owner).await?;
+        for run_id in executing.iter().filter(|run_id| !owned.contains(run_id)) {
+            // It may have ended in between; then nobody listens.
+            self.stop(run_id, Stopped::Lost);
+        }
+        Ok(())
+    }
+
+    /// Does what was asked of runs that this server executes.
+    async fn obey(&self) -> Result<(), StoreError> {
+        let executing: Vec<RunId> = self.executing().keys().cloned().collect();
+        if executing.is_empty() {
+            return Ok(());
+        }
+        for run_id in self.services.store.take_cancels(&executing, self.services.clock.now_ms()).await? {
+            self.stop(&run_id, Stopped::ByPerson);
+        }
+        Ok(())
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
+        while let Some(claim) = self.services.store.claim_orphan(&self.owner).await? {
+            // This process may still believe that it owns the run.
+            self.stop(&claim.run_id, Stopped::Lost);
+            tracing::info!(run.id = %claim.run_id, generation = claim.generation, "its owner is gone: closing the run");
+            let error = ErrorInfo::new(
+                "owner_gone",
+                "The server that executed this run is gone. What it showed is kept.",
+            );
+            self.close(&claim, &Ending::Interrupted(error)).await?;
+            self.look_at_queue();
+        }
+        Ok(())
+    }
+
+    /// Closes a run that nobody executes.
+    async fn close(&self, claim: &Claim, ending: &Ending) -> Result<(), StoreError> {
+        let Some(state) = self.services.store.load_run(&claim.run_id).await? else {
+            return Ok(());
+        };
+        if state.run().status.is_final() {
+            return Ok(());
+        }
+        let ops = recovery::close(&state, ending, self.services.clock.now_ms());
+        let closed = async {
+            let writer = self.recorder.open(state).await?;
+            for op in ops {
+                writer.write(op).await;
+            }
+            writer.flush().await
+        };
+        if let Err(error) = closed.await {
+            tracing::warn!(run.id = %claim.run_id, %error, "the run was not closed");
+        }
+        Ok(())
+    }
+}
