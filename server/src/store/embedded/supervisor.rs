@@ -14,8 +14,8 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use tokio::sync::{oneshot, watch};
 
-use super::error::EmbeddedError;
 use super::EmbeddedOptions;
+use super::error::EmbeddedError;
 use super::leftover::{self, PidFile, WAYS_TO_END};
 use super::plan::Plan;
 use crate::provider::Secret;
