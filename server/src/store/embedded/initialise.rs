@@ -41,7 +41,8 @@ pub(super) fn initialise(
         .args(["--encoding=UTF8", "--locale=C", "--auth=scram-sha-256"])
         .arg(format!("--pwfile={}", password_file.display()));
     if durability == Durability::Throwaway {
-        command.arg("--no-sync");
+        // Small segments: most of what a short life would write is empty log.
+        command.args(["--no-sync", "--wal-segsize=1"]);
     }
     let output = command
         .output()
