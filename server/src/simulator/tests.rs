@@ -1,3 +1,4 @@
+mod adapters;
 mod client;
 mod load;
 mod tour;
