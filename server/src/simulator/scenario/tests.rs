@@ -54,6 +54,10 @@ fn a_wrong_file_is_named_with_its_key() {
         "[[turns.steps]]\nstep = \"text\"\ngenerator = \"load\"",
         &["`parameters.rate`"],
     );
+    wrong(
+        "[[turns.steps]]\nstep = \"text_on_open_tool\"\ntext = \"a\"",
+        &["directly after `tool_call`"],
+    );
     assert!(error("title = 3").contains("title"));
     assert!(error(&file("").replace("name = \"x\"", "name = \"y\"")).contains("missing field `steps`"));
     let named = file("[[turns.steps]]\nstep = \"stop\"").replace("name = \"x\"", "name = \"y\"");

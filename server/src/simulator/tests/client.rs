@@ -143,7 +143,8 @@ pub(super) async fn read(format: WireFormat, mut response: Response) -> Reply {
     reply
 }
 
-fn parse(format: WireFormat, reply: &mut Reply) {
+/// Reads the events of the bytes so far; each piece that the simulator sends holds whole events.
+pub(super) fn parse(format: WireFormat, reply: &mut Reply) {
     let stream = String::from_utf8(reply.bytes.clone()).unwrap();
     let stream = stream.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     for line in stream.lines() {
