@@ -221,11 +221,18 @@ fn blocks(source: &str, events: &[Spanned<'_>]) -> Vec<Block> {
     let mut first = 0;
     for (index, (event, range)) in events.iter().enumerate() {
         if depth == 0 {
-            first = index;
-            blocks.push(Block {
-                events: first..first,
-                start: line_start(source, range.start),
-            });
+            let start = line_start(source, range.start);
+            match blocks.last() {
+                // A footnote's definition within the line of another one starts a block there.
+                Some(last) if last.start == start => {}
+                _ => {
+                    first = index;
+                    blocks.push(Block {
+                        events: first..first,
+                        start,
+                    });
+                }
+            }
         }
         match event {
             Event::Start(_) => depth += 1,

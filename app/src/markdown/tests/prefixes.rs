@@ -300,8 +300,9 @@ fn snippets() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..40).prop_map(|parts| parts.concat())
 }
 
+// PROPTEST_CASES sets the count for long runs.
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_in_any_deltas_ends_as_the_whole(text in snippets(), sizes in prop::collection::vec(1usize..9, 0..80)) {
