@@ -37,7 +37,7 @@ use parse::parse;
 pub struct Piece {
     /// Its bytes in the source, from the start of its first line, without the blank lines after it.
     pub range: Range<usize>,
-    /// Its safe HTML: one block element.
+    /// Its safe HTML: a block element.
     pub html: String,
 }
 

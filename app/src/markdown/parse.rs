@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{BrokenLink, CowStr, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 
 use super::definitions::{Definitions, LinkDefinition, label_key};
 
@@ -51,29 +51,45 @@ impl<'a> Parsed<'a> {
         block.start..block.start + text.trim_end().len()
     }
 
-    /// Whether no further line can join the last block, as far as that is plain to see.
-    pub(super) fn last_is_closed(&self, source: &str) -> bool {
+    /// Whether no further line can join the last block, as far as that is plain to see (for a fenced code block see
+    /// [`last_fenced`](Self::last_fenced)). False if something follows it: a definition, whose title may still come.
+    pub(super) fn last_is_closed(&self, source: &str, has_closed_fence: bool) -> bool {
         let Some(block) = self.blocks.last() else {
             return false;
         };
-        if self
-            .definitions
-            .last()
-            .is_some_and(|definition| definition.start >= block.start)
-        {
-            // The definition's title may still come.
-            return false;
-        }
         let after = source
             .get(self.trimmed_range_of(block, source).end..)
             .unwrap_or_default();
-        match self.events_of(block).first() {
+        let is_closed = match self.events_of(block).first() {
             Some((Event::Rule | Event::Start(Tag::Heading { .. }), _)) => after.contains('\n'),
             Some((Event::Start(Tag::Paragraph | Tag::Table(_) | Tag::BlockQuote(_)), _)) => {
                 after.matches('\n').count() > 1
             }
-            _ => false,
-        }
+            _ => has_closed_fence,
+        };
+        is_closed && after.trim().is_empty()
+    }
+
+    /// Whether this block must be parsed together with the one before it: a line with a definition stands right before it, so
+    /// that its first line is read as the next line of a paragraph.
+    pub(super) fn leans_on_previous(&self, block: &Block, source: &str) -> bool {
+        let before = source.get(..block.start).unwrap_or_default();
+        before
+            .lines()
+            .rev()
+            .take_while(|line| !line.trim().is_empty())
+            .any(|line| line.contains("]:"))
+    }
+
+    /// The source of the last block if it is a fenced code block.
+    pub(super) fn last_fenced<'s>(&self, source: &'s str) -> Option<&'s str> {
+        let block = self.blocks.last()?;
+        let first = self.events_of(block).first();
+        let is_fenced = matches!(
+            first,
+            Some((Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))), _))
+        );
+        source.get(block.start..).filter(|_| is_fenced)
     }
 
     /// The labels of the footnotes that a block defines.
@@ -97,6 +113,68 @@ impl<'a> Parsed<'a> {
 /// Parses a stretch of source that starts where a top-level block may start. References that it does not define itself are
 /// looked up in `definitions`.
 pub(super) fn parse<'a>(source: &'a str, definitions: &Definitions) -> Parsed<'a> {
+    let stubs = footnote_stubs(source, definitions);
+    if stubs.is_empty() {
+        return parse_with(source, definitions);
+    }
+    let text = [stubs.as_str(), source].concat();
+    let parsed = parse_with(&text, definitions);
+    let first = parsed
+        .events
+        .partition_point(|(_, range)| range.start < stubs.len());
+    let shift = |at: usize| at.saturating_sub(stubs.len());
+    let events: Vec<Spanned<'a>> = parsed
+        .events
+        .into_iter()
+        .skip(first)
+        .map(|(event, range)| (event.into_static(), shift(range.start)..shift(range.end)))
+        .collect();
+    let blocks = blocks(source, &events);
+    let unresolved = parsed
+        .unresolved
+        .into_iter()
+        .map(|(at, key)| (shift(at), key))
+        .collect();
+    let found = parsed.definitions.into_iter();
+    let found = found
+        .map(|found| LinkDefinition {
+            start: shift(found.start),
+            ..found
+        })
+        .collect();
+    Parsed {
+        events,
+        blocks,
+        definitions: found,
+        unresolved,
+    }
+}
+
+/// The parser takes `[^a]` for a footnote only if it is defined in the same text. These definitions, put before the text,
+/// stand for those in other pieces; a rule ends the last of them.
+fn footnote_stubs(source: &str, definitions: &Definitions) -> String {
+    let mut stubs = String::new();
+    for label in footnote_labels(source).filter(|label| definitions.footnote(label).is_some()) {
+        stubs.push_str("[^");
+        stubs.push_str(label);
+        stubs.push_str("]:\n\n");
+    }
+    if !stubs.is_empty() {
+        stubs.push_str("***\n\n");
+    }
+    stubs
+}
+
+/// What may be labels of footnotes in this source, doubles included.
+pub(super) fn footnote_labels(source: &str) -> impl Iterator<Item = &str> {
+    source.split("[^").skip(1).filter_map(|rest| {
+        let label = rest.split(']').next().unwrap_or_default();
+        let is_label = label.len() < rest.len() && !label.is_empty() && !label.contains(['[', '\n', '\r']);
+        is_label.then_some(label)
+    })
+}
+
+fn parse_with<'a>(source: &'a str, definitions: &Definitions) -> Parsed<'a> {
     let mut unresolved = Vec::new();
     let look_up = |link: BrokenLink<'a>| -> Option<(CowStr<'a>, CowStr<'a>)> {
         match definitions.link(&link.reference) {
@@ -143,13 +221,18 @@ fn blocks(source: &str, events: &[Spanned<'_>]) -> Vec<Block> {
     let mut first = 0;
     for (index, (event, range)) in events.iter().enumerate() {
         if depth == 0 {
-            first = index;
-            let before = source.get(..range.start).unwrap_or_default();
-            let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-            blocks.push(Block {
-                events: first..first,
-                start,
-            });
+            let start = line_start(source, range.start);
+            match blocks.last() {
+                // A footnote's definition within the line of another one starts a block there.
+                Some(last) if last.start == start => {}
+                _ => {
+                    first = index;
+                    blocks.push(Block {
+                        events: first..first,
+                        start,
+                    });
+                }
+            }
         }
         match event {
             Event::Start(_) => depth += 1,
@@ -163,6 +246,11 @@ fn blocks(source: &str, events: &[Spanned<'_>]) -> Vec<Block> {
         }
     }
     blocks
+}
+
+fn line_start(source: &str, at: usize) -> usize {
+    let before = source.get(..at).unwrap_or_default();
+    before.rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 /// Whether an event stands within a line of text (and is not a block's border).

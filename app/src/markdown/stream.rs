@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, Tag};
-
 use super::Piece;
-use super::definitions::{Definitions, id_of};
+use super::definitions::{Definitions, footnote_key, id_of};
 use super::live;
-use super::parse::parse;
+use super::parse::{footnote_labels, parse};
 use super::write::{Scope, write};
 
 /// What a step did to the pieces.
@@ -191,25 +189,29 @@ impl StreamingMarkdown {
         let parsed = parse(tail, &self.definitions);
         self.parsed_bytes += tail.len() as u64;
         let first = self.pieces.len();
-        let fence = parsed.blocks.last().and_then(|block| {
-            let is_fenced = matches!(
-                parsed.events_of(block).first(),
-                Some((Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))), _))
-            );
-            is_fenced.then(|| Fence::open_in(tail.get(block.start..).unwrap_or_default()))
-        });
-        let all = all || fence == Some(None) || parsed.last_is_closed(tail);
-        self.fence = fence.flatten().filter(|_| !all);
-        let count = if all {
-            parsed.blocks.len()
-        } else {
-            parsed.blocks.len().saturating_sub(1)
-        };
+        let fence = parsed.last_fenced(tail).map(Fence::open_in);
+        let all = all || parsed.last_is_closed(tail, fence == Some(None));
+        let mut count = parsed.blocks.len();
+        if !all {
+            // The last block stays open, and with it those that it must be parsed with.
+            count = count.saturating_sub(1);
+            while count > 0
+                && parsed
+                    .blocks
+                    .get(count)
+                    .is_some_and(|block| parsed.leans_on_previous(block, tail))
+            {
+                count -= 1;
+            }
+        }
+        self.fence = fence
+            .flatten()
+            .filter(|_| !all && count + 1 == parsed.blocks.len());
         // What stands before the block that stays open is settled.
         let boundary = match parsed.blocks.get(count) {
-            Some(block) => block.start,
+            Some(block) if count > 0 => block.start,
             None if all => tail.len(),
-            None => 0,
+            _ => 0,
         };
 
         let mut settled: Vec<String> = parsed
@@ -232,15 +234,23 @@ impl StreamingMarkdown {
                 piece: first + index,
             };
             let written = write(parsed.events_of(block), tail, &scope, None);
+            let text = tail.get(range.clone()).unwrap_or_default();
+            let footnotes = footnote_labels(text).map(footnote_key);
             let labels = parsed
                 .unresolved_in(&range)
                 .into_iter()
-                .chain(written.open_labels);
+                .chain(written.open_labels)
+                .chain(footnotes);
             for label in labels {
                 self.waiting.entry(label).or_default().push(first + index);
             }
             let trimmed = parsed.trimmed_range_of(block, tail);
-            self.texts.push(open + range.start..open + range.end);
+            let from = match self.texts.last().filter(|_| index > 0) {
+                _ if !parsed.leans_on_previous(block, tail) => open + range.start,
+                Some(text) => text.start,
+                None => open,
+            };
+            self.texts.push(from..open + range.end);
             self.pieces.push(Piece {
                 range: open + trimmed.start..open + trimmed.end,
                 html: written.html,
@@ -273,12 +283,16 @@ impl StreamingMarkdown {
             let text = source.get(range.clone()).unwrap_or_default();
             self.parsed_bytes += text.len() as u64;
             let parsed = parse(text, &self.definitions);
+            let start = piece.range.start - range.start;
+            let Some(block) = parsed.blocks.iter().find(|block| block.start == start) else {
+                continue;
+            };
             let scope = Scope {
                 prefix: &self.prefix,
                 definitions: &self.definitions,
                 piece: index,
             };
-            let html = write(&parsed.events, text, &scope, None).html;
+            let html = write(parsed.events_of(block), text, &scope, None).html;
             if html != piece.html {
                 piece.html = html;
                 if index < first {
@@ -309,7 +323,7 @@ impl Fence {
 
     fn is_closed_by(self, line: &str) -> bool {
         Self::run(line).is_some_and(|(mark, length, rest)| {
-            mark == self.mark && length >= self.length && rest.trim().is_empty()
+            mark == self.mark && length >= self.length && rest.trim_start_matches(' ').is_empty()
         })
     }
 

@@ -60,7 +60,7 @@ pub(super) fn target(url: &str) -> Option<Target> {
 
 /// Whether an address, after its two slashes, starts with a host and perhaps a port that every browser reads alike.
 fn is_authority(rest: &str) -> bool {
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
     let has_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     let labels = || host.split('.');
@@ -145,6 +145,7 @@ mod tests {
             "http:evil.example",
             "https:///evil",
             "https://user@evil.example",
+            "https://a\\b.example",
             "https://a\"b",
             "https://0x7f.1",
             "https://1.2.3.400",

@@ -10,7 +10,7 @@ use leptos::ev::MouseEvent;
 use leptos::html::Div;
 use leptos::prelude::*;
 
-use super::{Changes, StreamingMarkdown};
+use super::StreamingMarkdown;
 
 /// Gives the whole text so far to its callback, and subscribes the effect that calls it to the text's changes.
 pub type ReadText = Arc<dyn Fn(&mut dyn FnMut(&str)) + Send + Sync>;
@@ -64,7 +64,7 @@ pub fn MarkdownText(
     mini: bool,
 ) -> impl IntoView {
     let mut text = StreamingMarkdown::new(&id_prefix);
-    let Changes { .. } = text.sync(&source, true);
+    text.sync(&source, true);
     view! { <div class="md" class:md--mini=mini on:click=clicked inner_html=markup(&mut text)></div> }
 }
 

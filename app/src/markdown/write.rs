@@ -67,15 +67,8 @@ pub(super) fn write(events: &[Spanned<'_>], source: &str, scope: &Scope<'_>, liv
         in_link: false,
         images: 0,
     };
-    let mut index = 0;
-    while let Some((event, range)) = events.get(index) {
-        index += match writer.footnote_reference(events, index) {
-            Some(consumed) => consumed,
-            None => {
-                writer.event(event, range, events.get(index + 1..).unwrap_or_default());
-                1
-            }
-        };
+    for (index, (event, range)) in events.iter().enumerate() {
+        writer.event(event, range, events.get(index + 1..).unwrap_or_default());
     }
     Written {
         html: writer.out,

@@ -47,6 +47,9 @@ pub(super) const TEXTS: &[&str] = &[
     "#no heading\n####### seven\n# \n#\n## x #y\n",
     "Term\n: not a definition list\n\n$math$ and $$more$$\n",
     "+ a\n\n  > b\n  > c\n\n  | x | y |\n  |---|---|\n  | 1 | 2 |\n\nend\n",
+    "[r]: /u\n\t >   \n![a\n\n[q]: /v\n[s]: /w\n    no code [q]\n",
+    "[^1]:[^1]: n\n\n```\r\n```\t\n    \n",
+    "a\n# [![  [^1]](u)\r\n[^1]: n",
     "\ttab code\n\n-\ttab item\n\n  para\n",
     "😀 **é́** `ü` \u{a0}\u{200b}end\u{0}\u{1b}[31m\n",
 ];

@@ -172,8 +172,9 @@ fn the_wall_stops_what_it_should() {
     assert_eq!(cleaned, "<a>a</a>");
 }
 
+// PROPTEST_CASES sets the count for long runs.
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_sanitiser_changes_nothing_of_any_mixture(

@@ -130,7 +130,52 @@ fn nothing_that_was_shown_disappears() {
             assert!(
                 is_within(&before, &now) || text[..at].contains("[text][ref]"),
                 "{before:?} is no part of {now:?} at {:?}",
-                &text[..=at]
+                &text[..at]
+            );
+            before = now;
+        }
+    }
+}
+
+/// The names of the elements at the top.
+fn blocks(html: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut depth = 0;
+    for tag in html.split('<').skip(1) {
+        let name = tag.split([' ', '>']).next().unwrap_or_default();
+        if name.starts_with('/') {
+            depth -= 1;
+            continue;
+        }
+        if depth == 0 {
+            names.push(name);
+        }
+        if !matches!(name, "br" | "hr" | "input") {
+            depth += 1;
+        }
+    }
+    assert_eq!(depth, 0, "{html}");
+    names
+}
+
+#[test]
+fn a_block_changes_its_kind_only_when_a_line_ends_and_only_the_last_does() {
+    for text in TEXTS {
+        let mut streaming = StreamingMarkdown::new("p");
+        let mut before = String::new();
+        for (at, character) in text.char_indices() {
+            streaming.push(&text[at..at + character.len_utf8()]);
+            let now = shown(&mut streaming);
+            let (old, new) = (blocks(&before), blocks(&now));
+            let kept = if character == '\n' {
+                old.len().saturating_sub(1)
+            } else {
+                old.len()
+            };
+            assert!(
+                new.starts_with(&old[..kept]),
+                "{old:?} became {new:?} after {:?}",
+                &text[..at]
             );
             before = now;
         }
@@ -255,8 +300,9 @@ fn snippets() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..40).prop_map(|parts| parts.concat())
 }
 
+// PROPTEST_CASES sets the count for long runs.
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_in_any_deltas_ends_as_the_whole(text in snippets(), sizes in prop::collection::vec(1usize..9, 0..80)) {

@@ -77,14 +77,15 @@ impl Shown {
             return;
         }
         let is_first = self.pieces.is_none();
+        // What the server sent is older than the text here: a reference may have been defined since.
+        let is_behind = is_first && in_page != count;
         for (index, piece) in self.text.pieces().iter().enumerate().take(in_page) {
             let is_changed = changes.changed.contains(&index);
-            if !is_changed && !is_first {
+            if !is_changed && !is_behind {
                 continue;
             }
             let element = u32::try_from(index).ok().and_then(|index| children.item(index));
             if let Some(element) = element.as_ref().and_then(|node| node.dyn_ref::<Element>())
-                // What the server sent is as a rule the same, and is left alone.
                 && (is_changed || element.inner_html() != piece.html)
             {
                 element.set_inner_html(&piece.html);

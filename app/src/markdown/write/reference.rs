@@ -1,11 +1,10 @@
 //! Links, images and footnotes: what refers to something.
 
-use pulldown_cmark::{Event, LinkType};
+use pulldown_cmark::LinkType;
 
 use super::escape::escape;
-use super::{Closer, Writer, is_escaped};
+use super::{Closer, Writer};
 use crate::markdown::definitions::{footnote_key, id_of, label_key};
-use crate::markdown::parse::Spanned;
 use crate::markdown::target::target;
 
 impl Writer<'_> {
@@ -89,36 +88,6 @@ impl Writer<'_> {
         self.out.push_str(self.scope.prefix);
         self.out.push_str("-note-");
         self.out.push_str(&id_of(&footnote_key(label)));
-    }
-
-    /// A reference to a footnote that is defined in another stretch of the text: the parser left it as text, `[`, `^…`,
-    /// `]`. Returns how many events it took.
-    pub(super) fn footnote_reference(&mut self, events: &[Spanned<'_>], index: usize) -> Option<usize> {
-        let text_at = |index: usize| match events.get(index) {
-            Some((Event::Text(text), range)) => Some((text, range)),
-            _ => None,
-        };
-        let (opener, range) = text_at(index)?;
-        if opener.as_ref() != "[" || is_escaped(self.source, range.start) {
-            return None;
-        }
-        let mut label = String::new();
-        let mut end = index + 1;
-        loop {
-            let (text, _) = text_at(end)?;
-            if text.as_ref() == "]" {
-                break;
-            }
-            label.push_str(text);
-            end += 1;
-        }
-        let label = label.strip_prefix('^').filter(|label| !label.is_empty())?;
-        if self.scope.definitions.footnote(label).is_none() {
-            self.open_labels.push(footnote_key(label));
-            return None;
-        }
-        self.mark(label);
-        Some(end + 1 - index)
     }
 
     pub(super) fn mark(&mut self, label: &str) {
