@@ -1,1 +1,4 @@
 //! The page of Runloom.
+
+pub mod markdown;
+pub mod ui;

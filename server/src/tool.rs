@@ -7,6 +7,22 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+mod arguments;
+mod blocking;
+pub mod list_dir;
+pub mod read_file;
+pub mod registry;
+pub mod search_files;
+mod sniff;
+#[cfg(test)]
+mod test_support;
+mod words;
+pub mod workspace;
+
+pub use arguments::parse_arguments;
+pub use registry::ToolRegistry;
+pub use workspace::Workspace;
+
 /// How a tool may be run beside others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concurrency {
@@ -82,6 +98,21 @@ pub struct ToolError {
     pub code: &'static str,
     /// In plain words: what was found, what is possible instead.
     pub message: String,
+}
+
+impl ToolError {
+    /// An error with its stable code and its words.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// The call was cancelled before it was done.
+    pub fn cancelled() -> Self {
+        Self::new("cancelled", "The call was cancelled before it was done.")
+    }
 }
 
 /// A boxed future, so that tools can be kept in one registry.

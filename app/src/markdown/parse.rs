@@ -1,0 +1,184 @@
+//! One pass of the parser over a stretch of source: its events, cut into top-level blocks.
+
+use std::ops::Range;
+
+use pulldown_cmark::{BrokenLink, CowStr, Event, Options, Parser, Tag, TagEnd};
+
+use super::definitions::{Definitions, LinkDefinition, label_key};
+
+/// An event and its bytes in the source that was parsed.
+pub(super) type Spanned<'a> = (Event<'a>, Range<usize>);
+
+/// A top-level block: its events, and the start of its first line.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    pub(super) events: Range<usize>,
+    pub(super) start: usize,
+}
+
+/// What a pass found.
+pub(super) struct Parsed<'a> {
+    pub(super) events: Vec<Spanned<'a>>,
+    pub(super) blocks: Vec<Block>,
+    /// Link definitions, by their place.
+    pub(super) definitions: Vec<LinkDefinition>,
+    /// Keys of link labels that nothing defines, with the place of the reference.
+    unresolved: Vec<(usize, String)>,
+}
+
+impl<'a> Parsed<'a> {
+    /// The events of a block.
+    pub(super) fn events_of(&self, block: &Block) -> &[Spanned<'a>] {
+        self.events.get(block.events.clone()).unwrap_or_default()
+    }
+
+    /// The source of the block with this index: up to the next block, or to `end`.
+    pub(super) fn range_of(&self, index: usize, end: usize) -> Range<usize> {
+        let start = self.blocks.get(index).map_or(end, |block| block.start);
+        let end = self.blocks.get(index + 1).map_or(end, |block| block.start);
+        start..end
+    }
+
+    /// The source of a block, without the blank lines after it.
+    pub(super) fn trimmed_range_of(&self, block: &Block, source: &str) -> Range<usize> {
+        let end = self
+            .events_of(block)
+            .iter()
+            .map(|(_, range)| range.end)
+            .max()
+            .unwrap_or(block.start);
+        let text = source.get(block.start..end).unwrap_or_default();
+        block.start..block.start + text.trim_end().len()
+    }
+
+    /// Whether no further line can join the last block, as far as that is plain to see.
+    pub(super) fn last_is_closed(&self, source: &str) -> bool {
+        let Some(block) = self.blocks.last() else {
+            return false;
+        };
+        if self
+            .definitions
+            .last()
+            .is_some_and(|definition| definition.start >= block.start)
+        {
+            // The definition's title may still come.
+            return false;
+        }
+        let after = source
+            .get(self.trimmed_range_of(block, source).end..)
+            .unwrap_or_default();
+        match self.events_of(block).first() {
+            Some((Event::Rule | Event::Start(Tag::Heading { .. }), _)) => after.contains('\n'),
+            Some((Event::Start(Tag::Paragraph | Tag::Table(_) | Tag::BlockQuote(_)), _)) => {
+                after.matches('\n').count() > 1
+            }
+            _ => false,
+        }
+    }
+
+    /// The labels of the footnotes that a block defines.
+    pub(super) fn footnotes_of<'s>(&'s self, block: &Block) -> impl Iterator<Item = &'s str> + use<'s, 'a> {
+        self.events_of(block).iter().filter_map(|(event, _)| match event {
+            Event::Start(Tag::FootnoteDefinition(label)) => Some(label.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// Keys of the link labels in this stretch that nothing defines.
+    pub(super) fn unresolved_in(&self, range: &Range<usize>) -> Vec<String> {
+        self.unresolved
+            .iter()
+            .filter(|(at, _)| range.contains(at))
+            .map(|(_, key)| key.clone())
+            .collect()
+    }
+}
+
+/// Parses a stretch of source that starts where a top-level block may start. References that it does not define itself are
+/// looked up in `definitions`.
+pub(super) fn parse<'a>(source: &'a str, definitions: &Definitions) -> Parsed<'a> {
+    let mut unresolved = Vec::new();
+    let look_up = |link: BrokenLink<'a>| -> Option<(CowStr<'a>, CowStr<'a>)> {
+        match definitions.link(&link.reference) {
+            Some((destination, title)) => Some((destination.to_owned().into(), title.to_owned().into())),
+            None => {
+                unresolved.push((link.span.start, label_key(&link.reference)));
+                None
+            }
+        }
+    };
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS;
+    let parser = Parser::new_with_broken_link_callback(source, options, Some(look_up));
+    let mut found: Vec<LinkDefinition> = parser
+        .reference_definitions()
+        .iter()
+        .map(|(label, definition)| LinkDefinition {
+            label: label.to_owned(),
+            destination: definition.dest.to_string(),
+            title: definition
+                .title
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            start: definition.span.start,
+        })
+        .collect();
+    found.sort_by_key(|definition| definition.start);
+    let events: Vec<Spanned<'a>> = parser.into_offset_iter().collect();
+    let blocks = blocks(source, &events);
+    Parsed {
+        events,
+        blocks,
+        definitions: found,
+        unresolved,
+    }
+}
+
+fn blocks(source: &str, events: &[Spanned<'_>]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut depth = 0_usize;
+    let mut first = 0;
+    for (index, (event, range)) in events.iter().enumerate() {
+        if depth == 0 {
+            first = index;
+            let before = source.get(..range.start).unwrap_or_default();
+            let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+            blocks.push(Block {
+                events: first..first,
+                start,
+            });
+        }
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0
+            && let Some(block) = blocks.last_mut()
+        {
+            block.events = first..index + 1;
+        }
+    }
+    blocks
+}
+
+/// Whether an event stands within a line of text (and is not a block's border).
+pub(super) fn is_inline(event: &Event<'_>) -> bool {
+    match event {
+        Event::Start(tag) => matches!(
+            tag,
+            Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. }
+        ),
+        Event::End(tag) => {
+            matches!(
+                tag,
+                TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough | TagEnd::Link | TagEnd::Image
+            )
+        }
+        Event::Rule | Event::Html(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,267 @@
+//! The rules for a text that grows.
+
+use proptest::prelude::*;
+
+use super::corpus::TEXTS;
+use crate::markdown::{Piece, StreamingMarkdown, render};
+
+/// Feeds a text in deltas that end at these places (character boundaries are sought), and checks what must hold after each.
+fn grow(text: &str, steps: impl IntoIterator<Item = usize>) -> StreamingMarkdown {
+    let mut streaming = StreamingMarkdown::new("p");
+    let mut known: Vec<Piece> = Vec::new();
+    let mut sent = 0;
+    for step in steps {
+        let mut end = (sent + step).min(text.len());
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        let changes = streaming.push(&text[sent..end]);
+        sent = end;
+        assert!(!changes.restarted);
+        assert_eq!(changes.closed, known.len()..streaming.pieces().len());
+        for (index, piece) in known.iter().enumerate() {
+            let now = &streaming.pieces()[index];
+            assert!(
+                piece == now || changes.changed.contains(&index),
+                "piece {index} changed at {:?}",
+                &text[..end]
+            );
+        }
+        known = streaming.pieces().to_vec();
+        let _ = streaming.tail_html();
+        if sent == text.len() {
+            break;
+        }
+    }
+    streaming.push(&text[sent..]);
+    streaming.finish();
+    assert_eq!(streaming.tail_html(), "");
+    streaming
+}
+
+#[test]
+fn at_every_split_the_pieces_end_as_those_of_the_whole() {
+    for text in TEXTS {
+        let whole = render(text, "p");
+        for size in [1, 2, 3, 7, 64] {
+            let streaming = grow(text, std::iter::repeat_n(size, text.len() + 1));
+            assert_eq!(streaming.pieces(), whole, "{text:?} by {size}");
+        }
+    }
+}
+
+#[test]
+fn texts_after_one_another_end_as_the_whole() {
+    for (index, first) in TEXTS.iter().enumerate() {
+        for second in TEXTS.iter().skip(index % 3).step_by(3) {
+            let text = [*first, second].join("\n\n");
+            let streaming = grow(&text, std::iter::repeat_n(11, text.len() + 1));
+            assert_eq!(streaming.pieces(), render(&text, "p"), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_that_is_synced_by_prefixes_ends_the_same() {
+    for text in TEXTS {
+        let mut streaming = StreamingMarkdown::new("p");
+        for (at, _) in text.char_indices() {
+            assert!(!streaming.sync(&text[..at], false).restarted);
+        }
+        streaming.sync(text, true);
+        assert_eq!(streaming.pieces(), render(text, "p"));
+        assert!(streaming.is_finished());
+    }
+}
+
+#[test]
+fn a_text_that_is_no_continuation_starts_over() {
+    let mut streaming = StreamingMarkdown::new("p");
+    streaming.sync("one\n\ntwo\n\nthree", false);
+    let changes = streaming.sync("other\n\ntext\n\nend", false);
+    assert!(changes.restarted);
+    assert_eq!(changes.closed, 0..2);
+    assert_eq!(streaming.source(), "other\n\ntext\n\nend");
+}
+
+/// Letters and digits that a reader sees.
+fn seen(html: &str) -> String {
+    let mut text = String::new();
+    let mut in_tag = false;
+    let mut in_entity = false;
+    for character in html.chars() {
+        match character {
+            '<' => in_tag = true,
+            '>' if in_tag => in_tag = false,
+            '&' if !in_tag => in_entity = true,
+            ';' if in_entity => in_entity = false,
+            _ if in_tag || in_entity => {}
+            _ if character.is_alphanumeric() => text.push(character),
+            _ => {}
+        }
+    }
+    text
+}
+
+fn is_within(part: &str, whole: &str) -> bool {
+    let mut rest = whole.chars();
+    part.chars()
+        .all(|wanted| rest.any(|character| character == wanted))
+}
+
+fn shown(streaming: &mut StreamingMarkdown) -> String {
+    let mut html: String = streaming
+        .pieces()
+        .iter()
+        .map(|piece| piece.html.as_str())
+        .collect();
+    html.push_str(&streaming.tail_html());
+    html
+}
+
+#[test]
+fn nothing_that_was_shown_disappears() {
+    for text in TEXTS {
+        let mut streaming = StreamingMarkdown::new("p");
+        let mut before = String::new();
+        for (at, character) in text.char_indices() {
+            streaming.push(&text[at..at + character.len_utf8()]);
+            let now = seen(&shown(&mut streaming));
+            assert!(
+                is_within(&before, &now) || text[..at].contains("[text][ref]"),
+                "{before:?} is no part of {now:?} at {:?}",
+                &text[..=at]
+            );
+            before = now;
+        }
+    }
+}
+
+/// The tail while a text grows, after its last character.
+fn tail_of(text: &str) -> String {
+    let mut streaming = StreamingMarkdown::new("p");
+    for (at, character) in text.char_indices() {
+        streaming.push(&text[at..at + character.len_utf8()]);
+    }
+    streaming.tail_html()
+}
+
+#[test]
+fn an_undecided_marker_is_not_shown_and_changes_no_block() {
+    let same = [
+        "-", "- ", "*", "+", "1", "1.", "1. ", "#", "## ", ">", "```", "```ru", "~~~", "---", "===", "=",
+        "|", "|--", "> -", "- - ", "***", "__",
+    ];
+    for marker in same {
+        assert_eq!(tail_of(&["text\n", marker].concat()), "<p>text</p>", "{marker:?}");
+        assert_eq!(tail_of(marker), "", "{marker:?}");
+    }
+}
+
+#[test]
+fn an_open_marker_leaves_its_text_plain() {
+    let cases = [
+        ("a **b c", "<p>a b c</p>"),
+        ("a *b", "<p>a b</p>"),
+        ("a **b*", "<p>a b</p>"),
+        ("a **b**", "<p>a b</p>"),
+        ("a **b** ", "<p>a <strong>b</strong></p>"),
+        ("a ~~b", "<p>a b</p>"),
+        ("a ~5", "<p>a ~5</p>"),
+        ("a __b_c", "<p>a b_c</p>"),
+        ("a `b **c** d", "<p>a b **c** d</p>"),
+        ("**a `b", "<p>a b</p>"),
+        ("a [b", "<p>a b</p>"),
+        ("a [b]", "<p>a b</p>"),
+        ("a [b](", "<p>a b</p>"),
+        ("a [b](https://x.exa", "<p>a b</p>"),
+        ("a [*b*](https://x.exa", "<p>a <em>b</em></p>"),
+        ("a [b](u \"ti", "<p>a b</p>"),
+        ("a [b] c", "<p>a [b] c</p>"),
+        ("a ![b](https://x", "<p>a b</p>"),
+        ("a <di", "<p>a di</p>"),
+        ("a <div cl", "<p>a &lt;div cl</p>"),
+        ("a <https://x", "<p>a https://x</p>"),
+        ("a &am", "<p>a</p>"),
+        ("2 * 3", "<p>2 * 3</p>"),
+        ("snake_case", "<p>snake_case</p>"),
+        ("| a | b", "<p> a  b</p>"),
+        ("| a | b |\n|--", "<p> a  b </p>"),
+        ("| a | b |\nc", "<p>| a | b |\nc</p>"),
+        ("- **a", "<ul><li>a</li></ul>"),
+        ("> `a", "<blockquote><p>a</p></blockquote>"),
+        ("# a *b", "<h2>a b</h2>"),
+        ("[a", ""),
+        ("[a]: b", ""),
+        ("- [", ""),
+        ("text\n**b", "<p>text\nb</p>"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(tail_of(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_marker_that_never_closed_is_shown_when_its_paragraph_ends() {
+    let mut streaming = StreamingMarkdown::new("p");
+    streaming.push("a **b [c\n");
+    assert_eq!(streaming.tail_html(), "<p>a b c</p>");
+    streaming.push("\n");
+    assert_eq!(shown(&mut streaming), "<p>a **b [c</p>");
+}
+
+#[test]
+fn only_the_open_tail_is_parsed_again() {
+    let cost = |paragraphs: usize| {
+        let mut streaming = StreamingMarkdown::new("p");
+        let paragraph =
+            "A paragraph of **some** words, with `code` in it and [a link](https://a.example).\n\n";
+        for _ in 0..paragraphs {
+            for start in (0..paragraph.len()).step_by(4) {
+                streaming.push(&paragraph[start..(start + 4).min(paragraph.len())]);
+                let _ = streaming.tail_html();
+            }
+        }
+        streaming.parsed_bytes() / paragraphs as u64
+    };
+    let (short, long) = (cost(10), cost(500));
+    assert!(
+        long <= short + short / 5,
+        "{long} bytes a paragraph in a long text, {short} in a short one"
+    );
+}
+
+#[test]
+fn lines_of_an_open_code_block_close_nothing_and_are_not_parsed() {
+    let mut streaming = StreamingMarkdown::new("p");
+    streaming.push("```rust\n");
+    let before = streaming.parsed_bytes();
+    for _ in 0..1000 {
+        streaming.push("let a = 1; // a line\n");
+    }
+    assert_eq!(streaming.parsed_bytes(), before);
+    assert_eq!(streaming.pieces().len(), 0);
+    streaming.push("```\n");
+    assert_eq!(streaming.pieces().len(), 1);
+}
+
+fn snippets() -> impl Strategy<Value = String> {
+    let parts = prop::sample::select(vec![
+        "a", "b c", " ", "\n", "\n\n", "  ", "    ", "*", "**", "_", "`", "```", "~~", "[", "]", "(", ")",
+        "![", "](u)", "[r]", "[r]: /u", "[^1]", "[^1]: n", "<", ">", "> ", "- ", "1. ", "# ", "|", "|-|",
+        "| a |", "---", "===", "\\", "&", "&amp;", "<b>", "<!--", "-->", "<div>", "é", "漢", "\t", "\"", ":",
+        "!", "- [ ] ", "\r\n",
+    ]);
+    prop::collection::vec(parts, 0..40).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_in_any_deltas_ends_as_the_whole(text in snippets(), sizes in prop::collection::vec(1usize..9, 0..80)) {
+        let steps = sizes.into_iter().chain(std::iter::repeat_n(5, text.len() + 1));
+        let streaming = grow(&text, steps);
+        prop_assert_eq!(streaming.pieces(), render(&text, "p"));
+    }
+}
