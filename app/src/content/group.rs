@@ -1,0 +1,109 @@
+//! Tool rows that stand together; with a frame and a count once the executor has declared them a concurrent batch.
+
+use leptos::prelude::*;
+use protocol::id::BlockId;
+use protocol::model::BlockBody;
+
+use super::block::Chunk;
+use super::tool_row::{Call, ToolRow};
+use super::words;
+use crate::data::clock::PageClock;
+use crate::data::run_store::RunStore;
+use crate::data::selection::Selection;
+use crate::ui::{Icon, IconName, StateKind, StateMark};
+
+/// The chunk that begins with `first`. Its element and its rows stay the same when they become a group.
+#[component]
+pub fn ToolGroup(run: RunStore, first: BlockId, chunks: Memo<Vec<Chunk>>, depth: usize) -> impl IntoView {
+    let chunk = Memo::new(move |_| chunks.with(|chunks| chunks.iter().find(|chunk| chunk.first == first).cloned()));
+    let members = Memo::new(move |_| chunk.with(|chunk| chunk.as_ref().map(|chunk| chunk.members.clone())).unwrap_or_default());
+    // A batch with words between its members keeps its rows in their places: each part says that it belongs to one.
+    let group = Memo::new(move |_| chunk.with(|chunk| chunk.as_ref().and_then(|chunk| chunk.group.clone())));
+    let selection = Selection::use_context();
+    let is_marked = {
+        let run = run.clone();
+        Memo::new(move |_| {
+            group.with(Option::is_some)
+                && members.get().iter().any(|block| {
+                    node_of(&run, block).is_some_and(|node| selection.is(&node) || selection.is_within(&node))
+                })
+        })
+    };
+    let class = move || match (group.with(Option::is_some), is_marked.get()) {
+        (false, _) => "llm",
+        (true, false) => "group",
+        (true, true) => "group group--marked",
+    };
+    let label = move || group.with(Option::is_some).then(|| format!("Parallel group of {}", members.with(Vec::len)));
+    let head = {
+        let run = run.clone();
+        move || group.with(Option::is_some).then(|| view! { <GroupHead run=run.clone() members/> })
+    };
+    view! {
+        <section
+            class=class
+            aria-label=label
+            data-group-id=move || group.get().map(|group| group.to_string())
+        >
+            {head}
+            <For
+                each=move || members.get()
+                key=Clone::clone
+                children=move |block| view! { <ToolRow run=run.clone() call=Call::Block(block) depth/> }
+            />
+        </section>
+    }
+}
+
+fn node_of(run: &RunStore, block: &BlockId) -> Option<protocol::id::NodeId> {
+    run.block(block, |block| match &block.body {
+        BlockBody::ToolRef(reference) => reference.ref_node_id.clone(),
+        _ => None,
+    })
+    .flatten()
+}
+
+/// How many run together, how each stands, and how long it has taken.
+#[component]
+fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
+    let clock = PageClock::use_context();
+    let facts = Memo::new(move |_| {
+        let mut counts: Vec<(StateKind, usize)> = Vec::new();
+        let mut span = (None, Some(i64::MIN));
+        for block in members.get() {
+            let node = node_of(&run, &block).and_then(|id| {
+                run.node(&id, |node| (node.state.status(), node.started_at, node.state.end().map(|end| end.finished_at)))
+            });
+            let Some((status, start, end)) = node else { continue };
+            let state = words::node_state(status);
+            match counts.iter_mut().find(|(known, _)| *known == state) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((state, 1)),
+            }
+            span.0 = [span.0, start].into_iter().flatten().min();
+            span.1 = span.1.zip(end).map(|(known, end): (i64, i64)| known.max(end));
+        }
+        // Always in the same order, so that nothing changes its place when one ends.
+        counts.sort_by_key(|(state, _)| StateKind::ALL.iter().rposition(|known| known == state));
+        (counts, span)
+    });
+    let counts = move || {
+        facts.get().0.into_iter().map(|(state, count)| {
+            let words = Signal::stored(format!("{count} {}", state.word()));
+            view! { <StateMark state words/> }
+        }).collect_view()
+    };
+    let time = move || facts.with(|(_, (start, end))| words::span(*start, *end, clock));
+    view! {
+        <div class="group__head">
+            <span class="group__title">
+                <Icon icon=IconName::Parallel/>
+                {move || members.with(Vec::len)}
+                " "
+                <span>"in parallel"</span>
+            </span>
+            <span class="group__count">{counts}</span>
+            <time class="group__time">{time}</time>
+        </div>
+    }
+}

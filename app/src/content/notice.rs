@@ -1,0 +1,122 @@
+//! What everybody should know about a run: notices of its execution, ops that are not known, and how it ended.
+
+use leptos::prelude::*;
+use protocol::state::RunStatus;
+use serde_json::Value;
+
+use crate::data::clock::TimeOfDay;
+use crate::data::run_store::{Piece, RunStore};
+use crate::ui::{Icon, IconName};
+
+/// A box with a mark and a sentence.
+#[component]
+fn NoticeBox(
+    /// Loud: something is wrong.
+    warning: bool,
+    #[prop(into)] title: String,
+    #[prop(into)] detail: String,
+    #[prop(optional_no_strip)] at: Option<i64>,
+    #[prop(optional, into)] code: String,
+) -> impl IntoView {
+    let icon = if warning { IconName::NoticeWarning } else { IconName::NoticeInfo };
+    view! {
+        <div class=if warning { "notice" } else { "notice notice--info" } role="note" data-code=code>
+            <Icon icon/>
+            <div><b>{title}</b>" "{detail}</div>
+            {at.map(|at| view! { <div class="notice__acts"><TimeOfDay at/></div> })}
+        </div>
+    }
+}
+
+/// The notices of a run, in order.
+#[component]
+pub fn Notices(run: RunStore) -> impl IntoView {
+    let count = {
+        let run = run.clone();
+        Memo::new(move |_| run.read(Piece::Notices, |state| state.notices().len()))
+    };
+    let unknown = {
+        let run = run.clone();
+        Memo::new(move |_| run.read(Piece::Notices, |state| state.unknown().len()))
+    };
+    let unknown = move || {
+        let count = unknown.get();
+        (count > 0).then(|| {
+            let detail = format!("{} kept in the record as they came.", super::words::counted(count, "op"));
+            view! { <NoticeBox warning=false title="Not known to this version." detail/> }
+        })
+    };
+    view! {
+        <For
+            each=move || 0..count.get()
+            key=|place| *place
+            children=move |place| {
+                run.peek(|state| state.notices().get(place).cloned()).map(|notice| {
+                    let warning = !matches!(notice.code.as_str(), "taken_over" | "take_over");
+                    view! {
+                        <NoticeBox
+                            warning
+                            title=title(&notice.code)
+                            detail=words(&notice.detail)
+                            at=Some(notice.at)
+                            code=notice.code
+                        />
+                    }
+                })
+            }
+        />
+        {unknown}
+    }
+}
+
+/// A code as a title: `provider_mismatch` reads *Provider mismatch.*
+fn title(code: &str) -> String {
+    let words = code.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
+}
+
+/// What a notice says. More than words is written out.
+fn words(detail: &Value) -> String {
+    match detail {
+        Value::String(words) => words.clone(),
+        Value::Null => String::new(),
+        Value::Object(fields) => match fields.get("message").and_then(Value::as_str) {
+            Some(words) => words.to_owned(),
+            None => detail.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// How a run ended, or what it waits for, where its content does not say so.
+#[component]
+pub fn RunEnd(run: RunStore) -> impl IntoView {
+    let end = Memo::new(move |_| {
+        let (status, error) = run.run(|run| (run.status, run.error.clone()));
+        // The last attempt says it already.
+        let is_said = error.as_ref().is_some_and(|error| {
+            run.peek(|state| {
+                state.attempts().iter().any(|attempt| {
+                    attempt.state.end().and_then(|end| end.error.as_ref()).is_some_and(|known| known.message == error.message)
+                })
+            })
+        });
+        let words = match status {
+            RunStatus::Running | RunStatus::Succeeded => return None,
+            RunStatus::Queued => (false, "Queued.", "It begins when the run before it is over.".to_owned()),
+            RunStatus::Waiting => (true, "Needs you.", "The run waits for an answer.".to_owned()),
+            RunStatus::Failed if is_said => (true, "The run failed.", "Why stands above.".to_owned()),
+            RunStatus::Failed => {
+                let error = error.map(|error| format!("{} ({})", error.message, error.code));
+                (true, "The run failed.", error.unwrap_or_else(|| "No reason was recorded.".to_owned()))
+            }
+            RunStatus::Cancelled => (false, "Cancelled.", "A person stopped this run; what came is kept.".to_owned()),
+            RunStatus::Interrupted => {
+                (true, "Interrupted.", "The owner of this run went away; what came is kept.".to_owned())
+            }
+        };
+        Some(words)
+    });
+    move || end.get().map(|(warning, title, detail)| view! { <NoticeBox warning title detail/> })
+}

@@ -1,0 +1,123 @@
+//! What identifies a run and proves its content: ids, clocks, tokens, and the digest over what is shown.
+
+use leptos::prelude::*;
+use protocol::digest::digest;
+
+use super::words;
+use crate::data::clock::{PageClock, TimeOfDay};
+use crate::data::run_store::{Piece, RunStore};
+use crate::ui::{CopyButton, format};
+
+/// The digest of a run: on the server once the run is over; in the browser too, after hydration, or when it is asked for.
+/// It is computed from what the page holds, not taken from anyone's word.
+pub fn digest_of(run: &RunStore, asked: Signal<bool>) -> Memo<Option<String>> {
+    let ready = RwSignal::new(cfg!(not(feature = "hydrate")));
+    Effect::new(move |_| ready.set(true));
+    let run = run.clone();
+    Memo::new(move |_| {
+        let is_over = run.status().is_final();
+        if !ready.get() || !(is_over || asked.get()) {
+            return None;
+        }
+        Some(run.read(Piece::Seq, digest))
+    })
+}
+
+/// The information about a run: a disclosure, which also works without script.
+#[component]
+pub fn RunInfo(
+    run: RunStore,
+    /// The digest, once it is known.
+    digest: Memo<Option<String>>,
+    /// Whether the information is looked at.
+    asked: RwSignal<bool>,
+) -> impl IntoView {
+    let clock = PageClock::use_context();
+    let run_id = run.run_id().to_string();
+    let seq = {
+        let run = run.clone();
+        move || run.read(Piece::Seq, |state| format::count(state.seq()))
+    };
+    let generation = {
+        let run = run.clone();
+        move || run.read(Piece::Seq, |state| state.generation())
+    };
+    let status = {
+        let run = run.clone();
+        move || words::run_word(run.status())
+    };
+    let usage = {
+        let run = run.clone();
+        move || run.run(|run| run.usage.as_ref().map(words::tokens)).unwrap_or_else(|| "not known yet".to_owned())
+    };
+    let cost = {
+        let run = run.clone();
+        move || run.run(|run| run.usage.as_ref().and_then(|usage| usage.cost)).map(|cost| format!("${cost:.4}"))
+    };
+    let root = {
+        let run = run.clone();
+        Memo::new(move |_| {
+            run.read(Piece::Nodes, |state| {
+                let root = state.root()?;
+                let model = state.children(&root.node_id).next().map(|node| node.node_id.clone());
+                Some((root.announced_at, root.state.end().map(|end| end.finished_at), model))
+            })
+        })
+    };
+    let provider = {
+        let run = run.clone();
+        Memo::new(move |_| {
+            let model = root.get().and_then(|root| root.2)?;
+            let attempt = run.attempts(&model).pop()?;
+            run.attempt(&attempt, |attempt| format!("{} / {}", attempt.provider, attempt.model))
+        })
+    };
+    let times = move || {
+        root.get().map(|(start, end, _)| view! {
+            <dt>"Started"</dt>
+            <dd><TimeOfDay at=start/></dd>
+            {end.map(|end| view! { <dt>"Finished"</dt><dd><TimeOfDay at=end/></dd> })}
+            <dt>"Duration"</dt>
+            <dd>{move || words::span(Some(start), end, clock)}</dd>
+        })
+    };
+    let digest_words = move || match digest.get() {
+        Some(digest) => digest,
+        None => "computed when it is looked at".to_owned(),
+    };
+    let copied = std::sync::Arc::new(move || digest.get_untracked().unwrap_or_default());
+    view! {
+        <details class="runinfo" on:toggle=move |event| asked.set(is_open(&event))>
+            <summary class="btn btn--quiet btn--sm">"Run information"</summary>
+            <dl class="facts">
+                <dt>"Run"</dt>
+                <dd class="mono">{run_id}</dd>
+                <dt>"State"</dt>
+                <dd>{status}</dd>
+                <dt>"Model"</dt>
+                <dd>{move || provider.get().unwrap_or_else(|| "not chosen yet".to_owned())}</dd>
+                <dt>"Tokens"</dt>
+                <dd>{usage}</dd>
+                {move || cost().map(|cost| view! { <dt>"Cost"</dt><dd>{cost}</dd> })}
+                {times}
+                <dt>"Last op"</dt>
+                <dd>{seq}</dd>
+                <dt>"Generation"</dt>
+                <dd>{generation}</dd>
+                <dt>"Digest"</dt>
+                <dd class="mono">{digest_words}</dd>
+            </dl>
+            <CopyButton label="Copy digest" text=copied/>
+        </details>
+    }
+}
+
+#[cfg(feature = "hydrate")]
+fn is_open(event: &leptos::ev::Event) -> bool {
+    event_target::<web_sys::Element>(event).has_attribute("open")
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn is_open(_: &leptos::ev::Event) -> bool {
+    false
+}

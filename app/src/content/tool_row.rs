@@ -1,0 +1,200 @@
+//! The one row of a tool call: the same element from the moment the model starts the call to its end. Only what stands in
+//! its slots changes.
+
+mod facts;
+
+use leptos::prelude::*;
+use protocol::id::{AttemptId, BlockId, NodeId};
+use protocol::state::NodeKind;
+
+pub use facts::Call;
+use facts::Row;
+
+use super::io::IoSections;
+use super::llm_node_content::LEVELS;
+use super::model_row::ModelRow;
+use super::words;
+use crate::data::clock::PageClock;
+use crate::data::expansion::{self, Expansion};
+use crate::data::run_store::RunStore;
+use crate::data::selection::Selection;
+use crate::ui::{Icon, IconButton, IconName, StateMark};
+
+/// The row of a call, with what it called within.
+#[component]
+pub fn ToolRow(run: RunStore, call: Call, depth: usize) -> impl IntoView {
+    let block: Option<(AttemptId, BlockId, NodeId)> = match &call {
+        Call::Node(_) => None,
+        Call::Block(id) => run.peek(|state| {
+            state.block(id).map(|block| (block.attempt_id.clone(), block.block_id.clone(), block.node_id.clone()))
+        }),
+    };
+    // A row keeps its ids from the start, also while its node has not come.
+    let (key, own_id) = match (&call, &block) {
+        (_, Some((attempt, block, node))) => (expansion::key(node, Some((attempt, block))), block.to_string()),
+        (Call::Node(node), None) => (expansion::key(node, None), node.to_string()),
+        (Call::Block(block), None) => (block.to_string(), block.to_string()),
+    };
+    let open = Expansion::use_context().row(&key, Signal::stored(false));
+    let is_open = open.signal();
+    let clock = PageClock::use_context();
+    let selection = Selection::use_context();
+
+    let row = StoredValue::new(Row { run: run.clone(), call });
+    let node_id = Memo::new(move |_| row.with_value(Row::node_id));
+    let known_id = Memo::new(move |_| row.with_value(Row::known_id));
+    let tool = Memo::new(move |_| row.with_value(Row::tool_name));
+    let state = Memo::new(move |_| row.with_value(Row::state));
+    let summary = Memo::new(move |_| row.with_value(Row::summary));
+    let children = Memo::new(move |_| row.with_value(Row::children));
+    let meta = Memo::new(move |_| row.with_value(Row::meta));
+    let progress = Memo::new(move |_| row.with_value(Row::progress));
+    let is_code = Memo::new(move |_| row.with_value(|row| row.kind() == Some(NodeKind::Code)));
+    let time = move || row.with_value(|row| row.time(clock));
+
+    let view = move || tool.with(|tool| super::registry::view_of(tool));
+    let is_selected = Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is(node))));
+    let is_marked = Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is_within(node))));
+    let class = move || {
+        let mark = match (is_selected.get(), is_marked.get()) {
+            (true, _) => " row--selected",
+            (false, true) => " row--marked",
+            (false, false) => "",
+        };
+        [view().variant.class(), mark].concat()
+    };
+    let icon = Signal::derive(move || view().variant.icon());
+    let name_class = move || if view().title.is_some() { "row__name row__name--plain" } else { "row__name" };
+    let name = move || view().title.map_or_else(|| tool.get(), str::to_owned);
+    let meta_class = move || if progress.with(Option::is_some) { "row__meta row__meta--keep" } else { "row__meta" };
+    let bar = move || {
+        progress.get().map(|(done, total)| {
+            let label = format!("{} progress", tool.get_untracked());
+            view! { <progress class="row__bar" aria-label=label value=done.to_string() max=total.to_string()></progress> }
+        })
+    };
+
+    let body_id = format!("body-{own_id}");
+    let io = {
+        let run = run.clone();
+        move || {
+            is_open.get().then(|| {
+                known_id.get().map(|node_id| view! { <IoSections run=run.clone() node_id/> })
+            })
+        }
+    };
+    // The sub-calls of a program are always visible; what a function called within shows when it is opened.
+    let shown = Memo::new(move |_| if is_code.get() || is_open.get() { children.get() } else { Vec::new() });
+    let nest = move || {
+        let run = run.clone();
+        (!shown.with(Vec::is_empty)).then(|| view! {
+            <div class="nest">
+                <For
+                    each=move || shown.get()
+                    key=Clone::clone
+                    children=move |child| child_view(run.clone(), child, depth)
+                />
+            </div>
+        })
+    };
+    let has_nest = Memo::new(move |_| !shown.with(Vec::is_empty));
+    let nest = move || has_nest.get().then(|| nest.clone()());
+
+    view! {
+        <div>
+            <div
+                class=class
+                data-block-id=block.as_ref().map(|(_, block, _)| block.to_string())
+                data-block-kind=block.is_some().then_some("tool_ref")
+                data-node-id=move || node_id.get().map(|node| node.to_string())
+                data-state=move || state.get().class()
+            >
+                <button
+                    type="button"
+                    class="row__toggle"
+                    aria-expanded=move || is_open.get().to_string()
+                    aria-controls=body_id.clone()
+                    on:click=move |_| open.toggle()
+                >
+                    <Icon icon=IconName::Chevron class="row__chev"/>
+                    <Icon icon class="row__icon"/>
+                    <span class=name_class>{name}</span>
+                    <span class="row__sum" class=("row__sum--err", move || summary.with(|summary| summary.is_error))>
+                        {move || summary.with(|summary| summary.text.clone())}
+                    </span>
+                    <span class=meta_class>{meta}</span>
+                    <StateMark state/>
+                    <time class="row__time">{time}</time>
+                </button>
+                {bar}
+                <RowActions node_id/>
+                <div class="row__body" id=body_id hidden=move || !is_open.get()>{io}</div>
+            </div>
+            {nest}
+        </div>
+    }
+}
+
+/// What can be done with a row, over its meta slot: nothing moves when it comes.
+#[component]
+pub fn RowActions(#[prop(into)] node_id: Signal<Option<NodeId>>) -> impl IntoView {
+    let selection = Selection::use_context();
+    let locate = Callback::new(move |_| {
+        if let Some(node) = node_id.get_untracked() {
+            selection.locate(node);
+        }
+    });
+    // A link, so that it also leads somewhere without script.
+    let details = move || {
+        node_id.get().map(|node| {
+            view! {
+                <a
+                    class="btn btn--quiet btn--sm btn--icon"
+                    href=Selection::href(&node)
+                    aria-label="Open in details"
+                    title="Open in details"
+                >
+                    <Icon icon=IconName::Panel/>
+                </a>
+            }
+        })
+    };
+    view! {
+        <div class="row__acts">
+            <IconButton icon=IconName::Locate label="Locate in tree".to_owned() small=true on_click=locate/>
+            {details}
+        </div>
+    }
+}
+
+/// A node within another: the edge at which the content recurs, and the only place where its type is erased.
+pub fn child_view(run: RunStore, node_id: NodeId, depth: usize) -> AnyView {
+    match run.peek(|state| state.node(&node_id).map(|node| node.kind)) {
+        Some(NodeKind::Model) if depth + 1 >= LEVELS => view! { <DepthBoundary run node_id/> }.into_any(),
+        Some(NodeKind::Model) => view! { <ModelRow run node_id depth=depth + 1/> }.into_any(),
+        _ => view! { <ToolRow run call=Call::Node(node_id) depth/> }.into_any(),
+    }
+}
+
+/// Where the levels end: what lies deeper is reached in the details panel.
+#[component]
+fn DepthBoundary(run: RunStore, node_id: NodeId) -> impl IntoView {
+    let name = run.peek(|state| state.node(&node_id).map(|node| node.name.clone()).unwrap_or_default());
+    let deeper = run.peek(|state| {
+        let mut pending = vec![node_id.clone()];
+        let mut models = 0;
+        while let Some(id) = pending.pop() {
+            models += usize::from(state.node(&id).is_some_and(|node| node.kind == NodeKind::Model));
+            pending.extend(state.children(&id).map(|node| node.node_id.clone()));
+        }
+        models
+    });
+    let words = format!("Level {LEVELS}. {name} and deeper: {}.", words::counted(deeper, "model call"));
+    view! {
+        <div class="depth" data-node-id=node_id.to_string()>
+            <Icon icon=IconName::NoticeDepth/>
+            <span>{words}</span>
+            <a class="btn btn--sm" href=Selection::href(&node_id)>"Open in details"</a>
+        </div>
+    }
+}

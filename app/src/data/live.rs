@@ -1,0 +1,74 @@
+//! The page's one WebSocket: what [`super::connection`] decides is done here. On the server there is none.
+
+use leptos::prelude::*;
+use protocol::api::SessionSummary;
+
+use super::clock::PageClock;
+use super::connection::{ConnectionState, Problem};
+use super::run_store::RunStore;
+
+#[cfg(feature = "hydrate")]
+mod browser;
+
+/// The connection of the page. A copy is another handle on it.
+#[derive(Clone, Copy)]
+pub struct Live {
+    state: RwSignal<ConnectionState>,
+    problems: RwSignal<Vec<Problem>>,
+    #[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only the browser hears from the server"))]
+    clock: PageClock,
+}
+
+impl Live {
+    /// A connection that follows nothing yet.
+    pub fn new(clock: PageClock) -> Self {
+        let live = Self {
+            state: RwSignal::new(ConnectionState::default()),
+            problems: RwSignal::new(Vec::new()),
+            clock,
+        };
+        #[cfg(feature = "hydrate")]
+        browser::begin(live);
+        live
+    }
+
+    /// The connection in context, or one that follows nothing.
+    pub fn use_context() -> Self {
+        use_context().unwrap_or_else(|| Self {
+            state: RwSignal::new(ConnectionState::default()),
+            problems: RwSignal::new(Vec::new()),
+            clock: PageClock::use_context(),
+        })
+    }
+
+    /// How the page is connected.
+    pub fn state(self) -> ConnectionState {
+        self.state.get()
+    }
+
+    /// Errors of the stream that have not been dismissed.
+    pub fn problems(self) -> Vec<Problem> {
+        self.problems.get()
+    }
+
+    /// Dismisses the errors.
+    pub fn dismiss(self) {
+        self.problems.set(Vec::new());
+    }
+
+    /// Follows a run from where its state stands, until the reactive owner ends.
+    pub fn follow(self, run: &RunStore) {
+        #[cfg(feature = "hydrate")]
+        browser::follow(run);
+        #[cfg(not(feature = "hydrate"))]
+        let _ = run;
+    }
+
+    /// Hears of changed sessions, until the reactive owner ends.
+    pub fn follow_sessions(self, heard: impl Fn(SessionSummary) + 'static) {
+        #[cfg(feature = "hydrate")]
+        browser::follow_sessions(heard);
+        #[cfg(not(feature = "hydrate"))]
+        drop(heard);
+    }
+}

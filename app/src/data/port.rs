@@ -1,0 +1,149 @@
+//! The port through which the page gets its data on the server. The server implements it and puts [`Data`] into
+//! context; `app` never names the server.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use protocol::api::{Problem, SessionList, SessionSummary};
+use protocol::id::SessionId;
+use protocol::snapshot::Snapshot;
+use serde::{Deserialize, Serialize};
+
+/// An answer that is on its way.
+pub type PortFuture<T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send>>;
+
+/// Reading, as the signed-in person may.
+pub trait DataPort: Send + Sync + 'static {
+    /// The list of sessions, newest first, with the setup that the page around it shows.
+    fn sessions(&self, query: SessionQuery) -> PortFuture<SessionsPage>;
+
+    /// One session with the states of its runs, in order. An unknown one is a problem of status 404.
+    fn session(&self, session: SessionId) -> PortFuture<SessionPage>;
+}
+
+/// The port in context.
+#[derive(Clone)]
+pub struct Data(pub Arc<dyn DataPort>);
+
+/// Sets the HTTP status of the page that is being rendered. The server may put it into context.
+#[derive(Clone)]
+pub struct PageStatus(pub Arc<dyn Fn(u16) + Send + Sync>);
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SessionQuery {
+    /// Words to be found in titles and prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
+    /// Only sessions in this state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RunFilter>,
+    /// The `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+impl SessionQuery {
+    /// Whether it asks for everything from the top: then new sessions belong at the top of its answer.
+    pub fn is_plain(&self) -> bool {
+        self == &Self::default()
+    }
+}
+
+/// A state that the list can be filtered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunFilter {
+    /// A run is queued, running or waiting.
+    Live,
+    /// A run waits for a person.
+    NeedsYou,
+    /// The last run failed.
+    Failed,
+}
+
+impl RunFilter {
+    /// Every filter, in the order in which they are offered.
+    pub const ALL: [Self; 3] = [Self::Live, Self::NeedsYou, Self::Failed];
+
+    /// The word in addresses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::NeedsYou => "needs_you",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The filter of a word in an address.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|filter| filter.as_str() == word)
+    }
+
+    /// What people read.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Live => "Live",
+            Self::NeedsYou => "Needs you",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+/// What the page of the sessions shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionsPage {
+    /// The sessions.
+    pub list: SessionList,
+    /// What can be started.
+    pub setup: Setup,
+}
+
+/// What the page of a session shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionPage {
+    /// The session with its runs' summaries.
+    pub summary: SessionSummary,
+    /// The state of each run, in the order of the summaries.
+    pub snapshots: Vec<Snapshot>,
+    /// What can be started.
+    pub setup: Setup,
+}
+
+/// What can be started on this server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Whether only the built-in demo provider is set up.
+    pub demo: bool,
+    /// Prompts to try; empty unless `demo`.
+    pub samples: Vec<Sample>,
+    /// The models that can serve a chat, the default one first.
+    pub models: Vec<ModelChoice>,
+    /// The name of the folder that tools see.
+    pub workspace_name: String,
+    /// The server's clock when this was made: milliseconds since the Unix epoch, UTC.
+    pub server_now: i64,
+}
+
+/// A prompt to try.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// A few words.
+    pub title: String,
+    /// What it shows.
+    pub description: String,
+    /// What is sent.
+    pub prompt: String,
+}
+
+/// A model that can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChoice {
+    /// The provider's id.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// Its class: `thinking` or `action`.
+    pub class: String,
+}
