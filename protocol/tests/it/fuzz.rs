@@ -127,48 +127,38 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-/// All objects in a value, the outermost first.
-fn objects(value: &mut Value) -> Vec<&mut Map<String, Value>> {
-    fn paths(value: &Value, here: String, found: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                found.push(here.clone());
-                for (name, value) in fields {
-                    paths(
-                        value,
-                        format!("{here}/{}", name.replace('~', "~0").replace('/', "~1")),
-                        found,
-                    );
-                }
+/// The places of all objects in a value, as JSON pointers.
+fn objects(value: &Value, here: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.push(here.to_owned());
+            for (name, value) in fields {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                objects(value, &format!("{here}/{name}"), found);
             }
-            Value::Array(values) => {
-                for (place, value) in values.iter().enumerate() {
-                    paths(value, format!("{here}/{place}"), found);
-                }
-            }
-            _ => {}
         }
+        Value::Array(values) => {
+            for (place, value) in values.iter().enumerate() {
+                objects(value, &format!("{here}/{place}"), found);
+            }
+        }
+        _ => {}
     }
-    let mut found = Vec::new();
-    paths(value, String::new(), &mut found);
-    // One at a time: only the chosen one is borrowed.
-    let count = found.len();
-    let chosen = found.swap_remove(count / 2);
-    value
-        .pointer_mut(&chosen)
-        .and_then(Value::as_object_mut)
-        .into_iter()
-        .collect()
 }
 
-/// Changes the object in the middle of a value, or its outermost one.
-fn mutate(value: &mut Value, mutation: &Mutation, outermost: bool) {
-    let object = if outermost {
-        value.as_object_mut()
-    } else {
-        objects(value).pop()
+/// Changes one of the objects in a value.
+fn mutate(value: &mut Value, mutation: &Mutation, which: &Index) {
+    let mut found = Vec::new();
+    objects(value, "", &mut found);
+    if found.is_empty() {
+        return;
+    }
+    let Some(object) = value
+        .pointer_mut(which.get::<String>(&found))
+        .and_then(Value::as_object_mut)
+    else {
+        return;
     };
-    let Some(object) = object else { return };
     let names: Vec<String> = object.keys().cloned().collect();
     if names.is_empty() {
         return;
@@ -263,13 +253,13 @@ proptest! {
     #[test]
     fn mutated_entries_never_panic_and_what_they_make_survives(
         history in history::any(),
-        mutations in proptest::collection::vec((any::<Index>(), mutation(), any::<bool>()), 1..12),
+        mutations in proptest::collection::vec((any::<Index>(), mutation(), any::<Index>()), 1..12),
     ) {
         let mut lines: Vec<Value> =
             history.entries.iter().map(|entry| serde_json::to_value(entry).unwrap()).collect();
-        for (place, mutation, outermost) in &mutations {
+        for (place, mutation, which) in &mutations {
             let place = place.index(lines.len());
-            mutate(&mut lines[place], mutation, *outermost);
+            mutate(&mut lines[place], mutation, which);
         }
         let mut state = fresh();
         for line in lines {
@@ -289,16 +279,11 @@ proptest! {
     #[test]
     fn mutated_snapshots_never_panic(
         history in history::any(),
-        mutations in proptest::collection::vec((mutation(), any::<bool>(), any::<Index>()), 1..4),
+        mutations in proptest::collection::vec((mutation(), any::<Index>()), 1..4),
     ) {
         let mut value = serde_json::to_value(history.straight().to_snapshot()).unwrap();
-        for (mutation, outermost, list) in &mutations {
-            let lists = ["run", "messages", "nodes", "attempts", "blocks", "approvals", "notices", "held"];
-            let target = value.get_mut(*list.get(&lists)).filter(|_| !outermost);
-            match target {
-                Some(part) => mutate(part, mutation, false),
-                None => mutate(&mut value, mutation, true),
-            }
+        for (mutation, which) in &mutations {
+            mutate(&mut value, mutation, which);
         }
         if let Ok(snapshot) = serde_json::from_str::<Snapshot>(&value.to_string()) {
             let _ = split(snapshot.clone(), 0);

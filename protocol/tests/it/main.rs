@@ -5,6 +5,8 @@
 )]
 
 mod answer;
+mod digest;
+mod documentation;
 mod fold_rules;
 mod fuzz;
 mod history;

@@ -3,6 +3,7 @@
 mod frames;
 mod samples;
 
+pub(crate) use frames::server_frame_names;
 use protocol::op::{Entry, Op};
 use protocol::snapshot::Snapshot;
 use serde_json::Value;

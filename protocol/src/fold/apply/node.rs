@@ -78,7 +78,9 @@ impl RunState {
                 let thing = format_args!("{} {}", op.node_id, op.channel);
                 let grown = grow(&thing, &mut output.text, op.offset, &op.text)?;
                 output.bytes = output.text.len() as u64;
-                node.outputs.entry(op.channel).or_insert(first);
+                if grown {
+                    node.outputs.entry(op.channel).or_insert(first);
+                }
                 Ok(if grown {
                     vec![Change::Output(op.node_id.clone(), op.channel)]
                 } else {

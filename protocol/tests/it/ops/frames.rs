@@ -118,6 +118,11 @@ fn server_frames() -> Vec<(&'static str, ServerFrame)> {
     ]
 }
 
+/// The wire names of the server's frames.
+pub(crate) fn server_frame_names() -> Vec<&'static str> {
+    server_frames().iter().map(|(_, frame)| name(frame)).collect()
+}
+
 fn client_frames() -> Vec<(&'static str, ClientFrame)> {
     let run = |after| Subject::Run {
         run: id("run_1"),
