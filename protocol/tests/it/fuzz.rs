@@ -255,22 +255,23 @@ proptest! {
         history in history::any(),
         mutations in proptest::collection::vec((any::<Index>(), mutation(), any::<Index>()), 1..12),
     ) {
-        let mut lines: Vec<Value> =
-            history.entries.iter().map(|entry| serde_json::to_value(entry).unwrap()).collect();
+        let mut lines = std::collections::BTreeMap::<usize, Value>::new();
         for (place, mutation, which) in &mutations {
-            let place = place.index(lines.len());
-            mutate(&mut lines[place], mutation, which);
+            let place = place.index(history.entries.len());
+            let line = lines.entry(place);
+            let line = line.or_insert_with(|| serde_json::to_value(&history.entries[place]).unwrap());
+            mutate(line, mutation, which);
         }
         let mut state = fresh();
-        for line in lines {
-            if let Ok(mut entry) = Entry::from_json(&line.to_string()) {
-                // As it came, and again as the next one.
-                let _ = state.apply(&entry);
-                entry.run_id = state.run().run_id.clone();
-                entry.generation = entry.generation.max(state.generation());
-                entry.seq = state.seq().saturating_add(1);
-                let _ = state.apply(&entry);
-            }
+        for (place, entry) in history.entries.iter().enumerate() {
+            let read = lines.get(&place).map(|line| Entry::from_json(&line.to_string()));
+            let Ok(mut entry) = read.unwrap_or_else(|| Ok(entry.clone())) else { continue };
+            // As it came, and again as the next one.
+            let _ = state.apply(&entry);
+            entry.run_id = state.run().run_id.clone();
+            entry.generation = entry.generation.max(state.generation());
+            entry.seq = state.seq().saturating_add(1);
+            let _ = state.apply(&entry);
         }
         read_all(&state);
         survives(&state);

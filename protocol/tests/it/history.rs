@@ -64,7 +64,7 @@ impl Tape {
 }
 
 fn tape() -> impl Strategy<Value = Tape> {
-    proptest::collection::vec(0u32..10_000, 0..250).prop_map(|numbers| Tape {
+    proptest::collection::vec(0u32..10_000, 0..200).prop_map(|numbers| Tape {
         numbers: numbers.into_iter(),
     })
 }

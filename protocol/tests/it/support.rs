@@ -17,7 +17,6 @@ pub(crate) fn config() -> Config {
         cases: if long { 20_000 } else { 256 },
         rng_seed: if long { RngSeed::Random } else { RngSeed::Fixed(1) },
         failure_persistence: None,
-        max_shrink_iters: 4_000,
         ..Config::default()
     }
 }
