@@ -81,6 +81,8 @@ fn in_tree_order(state: &RunState) -> Vec<&Node> {
             pending.extend(state.children(&node.node_id).rev());
         }
     }
+    // Those of a chain of parents that bites its own tail are below no root.
+    ordered.extend(state.nodes().iter().filter(|node| !seen.contains(&node.node_id)));
     ordered
 }
 

@@ -9,6 +9,7 @@
 
 mod apply;
 mod content;
+mod extra;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
@@ -48,7 +49,12 @@ struct Index {
     attempts: HashMap<AttemptId, usize>,
     blocks: HashMap<BlockId, usize>,
     approvals: HashMap<ApprovalId, usize>,
+    /// The block that shows a call.
     occurrences: HashMap<OccurrenceId, BlockId>,
+    /// The node that a call made.
+    called: HashMap<OccurrenceId, NodeId>,
+    /// The block that points at a node.
+    references: HashMap<NodeId, BlockId>,
     /// Children in the order of their ordinal, then of their announcement.
     children: HashMap<NodeId, Vec<usize>>,
     /// Attempts of a node in the order of their index.
@@ -198,15 +204,14 @@ impl RunState {
             notices: snapshot.notices,
             unknown: snapshot.unknown,
             held: snapshot.held,
-            streams: snapshot
-                .streams
-                .into_iter()
-                .map(|stream| (stream.node_id.clone(), stream))
-                .collect(),
+            streams: BTreeMap::new(),
             index: Index::default(),
         };
         state.run.generation = snapshot.generation;
         state.run.last_seq = snapshot.seq;
+        for stream in snapshot.streams {
+            state.set_stream(stream);
+        }
         snapshot
             .messages
             .into_iter()
@@ -273,6 +278,10 @@ impl RunState {
             return;
         }
         self.index.nodes.insert(node.node_id.clone(), place);
+        if let Some(occurrence) = &node.occurrence_id {
+            let called = self.index.called.entry(occurrence.clone());
+            called.or_insert_with(|| node.node_id.clone());
+        }
         if let Some(parent) = &node.parent_id {
             let siblings = self.index.children.entry(parent.clone()).or_default();
             let after = siblings.partition_point(|&other| self.nodes[other].ordinal <= node.ordinal);
@@ -305,6 +314,10 @@ impl RunState {
                 .occurrences
                 .entry(reference.occurrence_id.clone())
                 .or_insert_with(|| block.block_id.clone());
+            if let Some(node) = &reference.ref_node_id {
+                let references = self.index.references.entry(node.clone());
+                references.or_insert_with(|| block.block_id.clone());
+            }
         }
         let siblings = self.index.blocks_of.entry(block.attempt_id.clone()).or_default();
         let after = siblings.partition_point(|&other| self.blocks[other].block_index <= block.block_index);

@@ -19,6 +19,7 @@ pub enum ServerFrame {
     /// A snapshot begins; its parts follow, and it is swapped in when whole.
     SnapshotBegin {
         /// The version of the protocol.
+        #[serde(deserialize_with = "crate::op::known_version")]
         schema_version: u32,
         /// The run, as it is at the snapshot's `seq`.
         run: Run,
@@ -67,6 +68,7 @@ pub enum ServerFrame {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpsFrame {
     /// The version of the protocol.
+    #[serde(deserialize_with = "crate::op::known_version")]
     pub schema_version: u32,
     /// The run.
     pub run_id: RunId,
@@ -91,10 +93,10 @@ impl OpsFrame {
             ops,
             ..
         } = self;
-        ops.into_iter().zip(seq..).map(move |(op, seq)| Entry {
+        ops.into_iter().zip(0u64..).map(move |(op, place)| Entry {
             run_id: run_id.clone(),
             generation,
-            seq,
+            seq: seq.saturating_add(place),
             at,
             op,
         })

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use read::known_version;
 pub use read::{InvalidEntry, InvalidOp};
 
 use crate::Extra;
@@ -301,7 +302,8 @@ pub struct AttemptFinished {
     pub extra: Extra,
 }
 
-/// See [`Op::BlockStarted`]. On the wire the body's fields stand beside the others; its text is not among them.
+/// See [`Op::BlockStarted`]. On the wire the body's fields stand beside the others. A text grows by deltas: it is
+/// among them only where the block began with some.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockStarted {
     /// The model node.
@@ -314,7 +316,7 @@ pub struct BlockStarted {
     pub block_index: u32,
     /// The provider round that made it, from 0.
     pub round: u32,
-    /// What it is, without text.
+    /// What it is.
     pub body: BlockBody,
     /// Fields that this version does not know.
     pub extra: Extra,
@@ -405,6 +407,7 @@ impl Op {
             Self::BlockDelta(op) => op.delta.len(),
             Self::NodeOutput(op) => op.text.len(),
             Self::MessageAdded(op) => op.text.len(),
+            Self::BlockStarted(op) => op.body.content().map_or(0, |content| content.text.len()),
             _ => 0,
         }
     }

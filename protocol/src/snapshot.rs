@@ -18,6 +18,7 @@ pub struct Snapshot {
     #[serde(rename = "type")]
     pub kind: SnapshotKind,
     /// The version of the protocol.
+    #[serde(deserialize_with = "crate::op::known_version")]
     pub schema_version: u32,
     /// The run.
     pub run: Run,

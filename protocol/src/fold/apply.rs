@@ -1,15 +1,14 @@
 //! Applying one entry.
 
+mod attempt;
+mod node;
+
 use super::content::{Growth, growth};
-use super::{Applied, Change, FoldError, MAX_HELD, Refusal, RunState};
-use crate::id::NodeId;
-use crate::model::{
-    Approval, ApprovalResolution, Attempt, AttemptEnd, AttemptState, Block, BlockBody, BlockEnd, BlockState,
-    ContentRef, Message, Node, NodeEnd, NodeState, Notice, Output, Timestamp,
-};
+use super::extra::{APPROVAL, MESSAGE, NOTICE, RUN, keep, kept};
+use super::{Applied, Change, FoldError, Refusal, RunState};
+use crate::model::{Approval, ApprovalResolution, Message, Notice, Timestamp};
 use crate::op::{self, Entry, Op};
-use crate::snapshot::HeldOp;
-use crate::state::{AttemptReason, AttemptStatus, BlockStatus, MessageState, NodeKind, NodeStatus};
+use crate::state::MessageState;
 
 /// Why an op of the next `seq` does not change the state.
 enum Stop {
@@ -65,16 +64,17 @@ impl RunState {
         if entry.seq <= known {
             return Ok(Applied::Duplicate);
         }
-        if entry.seq - known > 1 {
-            return Err(FoldError::Gap {
-                known,
-                found: entry.seq,
-            });
-        }
+        // Before the gap: what an older owner wrote never fits, whatever is fetched.
         if entry.generation < self.run.generation {
             return Err(FoldError::OldGeneration {
                 known: self.run.generation,
                 found: entry.generation,
+            });
+        }
+        if entry.seq - known > 1 {
+            return Err(FoldError::Gap {
+                known,
+                found: entry.seq,
             });
         }
         let applied = match self.apply_op(entry) {
@@ -90,12 +90,12 @@ impl RunState {
     fn apply_op(&mut self, entry: &Entry) -> Outcome {
         let at = entry.at;
         match &entry.op {
-            Op::RunUpdated(op) => Ok(self.run_updated(op)),
+            Op::RunUpdated(op) => self.run_updated(op),
             Op::MessageAdded(op) => Ok(self.message_added(op, at)),
             Op::MessageUpdated(op) => self.message_updated(op),
             Op::NodeStarted(op) => self.node_started(op, at),
             Op::NodeUpdated(_) | Op::NodeOutput(_) | Op::NodeFinished(_) => self.node_op(&entry.op, at),
-            Op::ApprovalRequested(op) => Ok(self.approval_requested(op, at)),
+            Op::ApprovalRequested(op) => self.approval_requested(op, at),
             Op::ApprovalResolved(op) => self.approval_resolved(op, at),
             Op::AttemptStarted(op) => self.attempt_started(op, at),
             Op::AttemptFinished(op) => self.attempt_finished(op, at),
@@ -110,7 +110,7 @@ impl RunState {
                     node_id: op.node_id.clone(),
                     code: op.code.clone(),
                     detail: op.detail.clone(),
-                    extra: op.extra.clone(),
+                    extra: kept(NOTICE, &op.extra),
                 });
                 Ok(vec![Change::Notice])
             }
@@ -122,7 +122,11 @@ impl RunState {
         }
     }
 
-    fn run_updated(&mut self, op: &op::RunUpdated) -> Vec<Change> {
+    fn run_updated(&mut self, op: &op::RunUpdated) -> Outcome {
+        // What is over goes on only by an attempt that a person asked for.
+        if self.run.status.is_final() && !op.status.is_final() {
+            return Err(closed(&self.run.run_id));
+        }
         self.run.status = op.status;
         // An error belongs to an end; a run that goes on has none.
         if op.error.is_some() || !op.status.is_final() {
@@ -131,8 +135,8 @@ impl RunState {
         if op.usage.is_some() {
             self.run.usage = op.usage.clone();
         }
-        self.run.extra.extend(op.extra.clone());
-        vec![Change::Run]
+        keep(&mut self.run.extra, RUN, &op.extra);
+        Ok(vec![Change::Run])
     }
 
     fn message_added(&mut self, op: &op::MessageAdded, at: Timestamp) -> Vec<Change> {
@@ -145,7 +149,7 @@ impl RunState {
             text: op.text.clone(),
             state: MessageState::Queued,
             at,
-            extra: op.extra.clone(),
+            extra: kept(MESSAGE, &op.extra),
         });
         vec![Change::MessageAdded(op.message_id.clone())]
     }
@@ -158,81 +162,19 @@ impl RunState {
             .and_then(|&place| self.messages.get_mut(place))
             .ok_or_else(|| unknown(&op.message_id))?;
         message.state = op.state;
-        message.extra.extend(op.extra.clone());
+        keep(&mut message.extra, MESSAGE, &op.extra);
         Ok(vec![Change::Message(op.message_id.clone())])
     }
 
-    fn node_started(&mut self, op: &op::NodeStarted, at: Timestamp) -> Outcome {
-        if self.index.nodes.contains_key(&op.node_id) {
-            return Ok(Vec::new());
-        }
-        self.insert_node(Node {
-            node_id: op.node_id.clone(),
-            parent_id: op.parent_id.clone(),
-            after: op.after.clone(),
-            kind: op.kind,
-            name: op.name.clone(),
-            title: op.title.clone(),
-            ordinal: op.ordinal,
-            executor: op.executor,
-            occurrence_id: op.occurrence_id.clone(),
-            state: NodeState::Pending,
-            announced_at: at,
-            started_at: None,
-            progress: None,
-            outputs: std::collections::BTreeMap::new(),
-            extra: op.extra.clone(),
-        });
-        let mut changes = vec![Change::NodeAdded(op.node_id.clone())];
-        let (waiting, others) = std::mem::take(&mut self.held)
-            .into_iter()
-            .partition(|held| node_of(&held.held) == Some(&op.node_id));
-        self.held = others;
-        for held in waiting {
-            // What does not fit any more is dropped: it was refused when it waited too long.
-            if let Ok(more) = self.node_op(&held.held, held.at) {
-                changes.extend(more);
-            }
-        }
-        Ok(changes)
-    }
-
-    /// An op about a node, which waits when the node is not there yet.
-    fn node_op(&mut self, op: &Op, at: Timestamp) -> Outcome {
-        let Some(node) = node_of(op)
-            .and_then(|id| self.index.nodes.get(id))
-            .and_then(|&place| self.nodes.get_mut(place))
-        else {
-            if self.held.len() >= MAX_HELD {
-                return Err(Refusal::TooManyHeld.into());
-            }
-            self.held.push(HeldOp { at, held: op.clone() });
-            return Ok(Vec::new());
-        };
-        if node.state.end().is_some() {
-            return Err(closed(&node.node_id));
-        }
-        match op {
-            Op::NodeUpdated(op) => node_updated(node, op, at),
-            Op::NodeOutput(op) => {
-                let output = node.outputs.entry(op.channel).or_default();
-                let thing = format_args!("{} {}", op.node_id, op.channel).to_string();
-                let grown = grow(&thing, &mut output.text, op.offset, &op.text)?;
-                output.bytes = output.text.len() as u64;
-                Ok(if grown {
-                    vec![Change::Output(op.node_id.clone(), op.channel)]
-                } else {
-                    Vec::new()
-                })
-            }
-            Op::NodeFinished(op) => node_finished(node, op),
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    fn approval_requested(&mut self, op: &op::ApprovalRequested, at: Timestamp) -> Vec<Change> {
+    fn approval_requested(&mut self, op: &op::ApprovalRequested, at: Timestamp) -> Outcome {
         if self.index.approvals.contains_key(&op.approval_id) {
-            return Vec::new();
+            return Ok(Vec::new());
+        }
+        if self
+            .node(&op.node_id)
+            .is_some_and(|node| node.state.end().is_some())
+        {
+            return Err(closed(&op.node_id));
         }
         self.insert_approval(Approval {
             approval_id: op.approval_id.clone(),
@@ -240,12 +182,12 @@ impl RunState {
             what: op.what.clone(),
             requested_at: at,
             resolution: None,
-            extra: op.extra.clone(),
+            extra: kept(APPROVAL, &op.extra),
         });
-        vec![
+        Ok(vec![
             Change::Approval(op.approval_id.clone()),
             Change::Node(op.node_id.clone()),
-        ]
+        ])
     }
 
     fn approval_resolved(&mut self, op: &op::ApprovalResolved, at: Timestamp) -> Outcome {
@@ -264,198 +206,11 @@ impl RunState {
             words: op.words.clone(),
             at,
         });
-        approval.extra.extend(op.extra.clone());
+        keep(&mut approval.extra, APPROVAL, &op.extra);
         Ok(vec![
             Change::Approval(op.approval_id.clone()),
             Change::Node(op.node_id.clone()),
         ])
-    }
-
-    fn attempt_started(&mut self, op: &op::AttemptStarted, at: Timestamp) -> Outcome {
-        if self.index.attempts.contains_key(&op.attempt_id) {
-            return Ok(Vec::new());
-        }
-        let mut changes = Vec::new();
-        let node = self
-            .index
-            .nodes
-            .get(&op.node_id)
-            .and_then(|&place| self.nodes.get_mut(place))
-            .ok_or_else(|| unknown(&op.node_id))?;
-        if node.state.end().is_some() {
-            // The only way back: a person asks for more of a model node.
-            let reopens = matches!(op.reason, AttemptReason::Resume | AttemptReason::Regenerate);
-            if node.kind != NodeKind::Model || !reopens {
-                return Err(closed(&op.node_id));
-            }
-            node.state = NodeState::Running;
-            changes.push(Change::Node(op.node_id.clone()));
-        }
-        self.insert_attempt(Attempt {
-            attempt_id: op.attempt_id.clone(),
-            node_id: op.node_id.clone(),
-            attempt_index: op.attempt_index,
-            reason: op.reason,
-            state: AttemptState::Running,
-            provider: op.provider.clone(),
-            model: op.model.clone(),
-            continues_attempt_id: op.continues_attempt_id.clone(),
-            kept: op.kept,
-            started_at: at,
-            extra: op.extra.clone(),
-        });
-        changes.push(Change::AttemptAdded(op.node_id.clone(), op.attempt_id.clone()));
-        Ok(changes)
-    }
-
-    fn attempt_finished(&mut self, op: &op::AttemptFinished, at: Timestamp) -> Outcome {
-        let attempt = self
-            .index
-            .attempts
-            .get(&op.attempt_id)
-            .and_then(|&place| self.attempts.get_mut(place))
-            .ok_or_else(|| unknown(&op.attempt_id))?;
-        if !op.status.is_final() {
-            return Err(transition(&op.attempt_id, op.status));
-        }
-        match &mut attempt.state {
-            AttemptState::Running => {
-                attempt.state = AttemptState::Ended(AttemptEnd {
-                    status: op.status,
-                    finished_at: at,
-                    stop_reason: op.stop_reason.clone(),
-                    usage: op.usage.clone(),
-                    error: op.error.clone(),
-                });
-            }
-            AttemptState::Ended(end) if op.status == AttemptStatus::Superseded && end.status != op.status => {
-                end.status = op.status;
-            }
-            AttemptState::Ended(_) => return Err(closed(&op.attempt_id)),
-        }
-        attempt.extra.extend(op.extra.clone());
-        Ok(vec![Change::Attempt(op.attempt_id.clone())])
-    }
-
-    fn block_started(&mut self, op: &op::BlockStarted, at: Timestamp) -> Outcome {
-        if self.index.blocks.contains_key(&op.block_id) {
-            return Ok(Vec::new());
-        }
-        match self.attempt(&op.attempt_id) {
-            None => return Err(unknown(&op.attempt_id)),
-            Some(attempt) if attempt.state.end().is_some() => return Err(closed(&op.attempt_id)),
-            Some(_) => {}
-        }
-        if let BlockBody::ToolRef(reference) = &op.body
-            && self.index.occurrences.contains_key(&reference.occurrence_id)
-        {
-            return Err(Refusal::RepeatedOccurrence(reference.occurrence_id.clone()).into());
-        }
-        if self
-            .blocks_of(&op.attempt_id)
-            .any(|block| block.block_index == op.block_index)
-        {
-            return Err(Refusal::TakenPlace(op.block_id.clone()).into());
-        }
-        let state = if op.body.is_pointer() {
-            BlockState::Ended(BlockEnd {
-                status: BlockStatus::Complete,
-                finished_at: at,
-                bytes: 0,
-                sha256: None,
-            })
-        } else {
-            BlockState::Streaming
-        };
-        self.insert_block(Block {
-            block_id: op.block_id.clone(),
-            attempt_id: op.attempt_id.clone(),
-            node_id: op.node_id.clone(),
-            block_index: op.block_index,
-            round: op.round,
-            body: op.body.clone(),
-            state,
-            started_at: at,
-            extra: op.extra.clone(),
-        });
-        Ok(vec![Change::BlockAdded(
-            op.attempt_id.clone(),
-            op.block_id.clone(),
-        )])
-    }
-
-    fn block_mut(&mut self, id: &crate::id::BlockId) -> Result<&mut Block, Stop> {
-        self.index
-            .blocks
-            .get(id)
-            .and_then(|&place| self.blocks.get_mut(place))
-            .ok_or_else(|| unknown(id))
-    }
-
-    fn block_delta(&mut self, op: &op::BlockDelta) -> Outcome {
-        let block = self.block_mut(&op.block_id)?;
-        if block.state != BlockState::Streaming {
-            return Err(closed(&op.block_id));
-        }
-        let Some(content) = block.body.content_mut() else {
-            return Err(closed(&op.block_id));
-        };
-        let grown = grow(&op.block_id, &mut content.text, op.offset, &op.delta)?;
-        Ok(if grown {
-            vec![Change::BlockContent(op.block_id.clone())]
-        } else {
-            Vec::new()
-        })
-    }
-
-    fn block_updated(&mut self, op: &op::BlockUpdated) -> Outcome {
-        let block = self.block_mut(&op.block_id)?;
-        match &mut block.body {
-            BlockBody::ToolRef(reference) => {
-                reference.group_id = op.group_id.clone().or(reference.group_id.take());
-                reference.ref_node_id = op.ref_node_id.clone().or(reference.ref_node_id.take());
-                if let Some(name) = &op.tool_name {
-                    reference.tool_name.clone_from(name);
-                }
-            }
-            BlockBody::ParallelGroup { group_id, members } => {
-                if let Some(group) = &op.group_id {
-                    *group_id = group.clone();
-                }
-                if let Some(blocks) = &op.members {
-                    members.clone_from(blocks);
-                }
-            }
-            BlockBody::Reasoning { retention, .. } if block.state == BlockState::Streaming => {
-                *retention = op.retention.unwrap_or(*retention);
-            }
-            BlockBody::Text(_)
-            | BlockBody::Reasoning { .. }
-            | BlockBody::Refusal(_)
-            | BlockBody::Unsupported { .. } => {
-                return Err(closed(&op.block_id));
-            }
-        }
-        block.extra.extend(op.extra.clone());
-        Ok(vec![Change::Block(op.block_id.clone())])
-    }
-
-    fn block_finished(&mut self, op: &op::BlockFinished, at: Timestamp) -> Outcome {
-        let block = self.block_mut(&op.block_id)?;
-        if block.state != BlockState::Streaming {
-            return Err(closed(&op.block_id));
-        }
-        if !op.status.is_final() {
-            return Err(transition(&op.block_id, op.status));
-        }
-        block.state = BlockState::Ended(BlockEnd {
-            status: op.status,
-            finished_at: at,
-            bytes: op.bytes,
-            sha256: Some(op.sha256.clone()),
-        });
-        block.extra.extend(op.extra.clone());
-        Ok(vec![Change::Block(op.block_id.clone())])
     }
 }
 
@@ -465,61 +220,4 @@ fn transition(thing: &dyn std::fmt::Display, status: impl std::fmt::Display) -> 
         status: status.to_string(),
     }
     .into()
-}
-
-/// The node of an op that may wait for it.
-fn node_of(op: &Op) -> Option<&NodeId> {
-    match op {
-        Op::NodeUpdated(op) => Some(&op.node_id),
-        Op::NodeOutput(op) => Some(&op.node_id),
-        Op::NodeFinished(op) => Some(&op.node_id),
-        _ => None,
-    }
-}
-
-fn node_updated(node: &mut Node, op: &op::NodeUpdated, at: Timestamp) -> Outcome {
-    match op.status {
-        None => {}
-        Some(NodeStatus::Pending) => node.state = NodeState::Pending,
-        Some(NodeStatus::AwaitingApproval) => node.state = NodeState::AwaitingApproval,
-        Some(NodeStatus::Running) => {
-            node.state = NodeState::Running;
-            node.started_at = node.started_at.or(Some(at));
-        }
-        Some(status) => return Err(transition(&node.node_id, status)),
-    }
-    node.started_at = op.started_at.or(node.started_at);
-    if let Some(title) = &op.title {
-        node.title.clone_from(title);
-    }
-    node.progress = op.progress.clone().or(node.progress.take());
-    node.extra.extend(op.extra.clone());
-    Ok(vec![Change::Node(node.node_id.clone())])
-}
-
-fn node_finished(node: &mut Node, op: &op::NodeFinished) -> Outcome {
-    if !op.status.is_final() {
-        return Err(transition(&node.node_id, op.status));
-    }
-    for (channel, summary) in &op.outputs {
-        let output = node.outputs.entry(*channel).or_default();
-        output.sha256 = Some(summary.sha256.clone());
-        output.media_type = Some(summary.media_type.clone());
-        if output.text.len() as u64 != summary.bytes {
-            // What came is not the whole: a preview, which says where the whole is.
-            output.content_ref = Some(ContentRef {
-                bytes: summary.bytes,
-                sha256: summary.sha256.clone(),
-            });
-        }
-        output.bytes = summary.bytes;
-    }
-    node.state = NodeState::Ended(NodeEnd {
-        status: op.status,
-        finished_at: op.finished_at,
-        error: op.error.clone(),
-        exit_code: op.exit_code,
-    });
-    node.extra.extend(op.extra.clone());
-    Ok(vec![Change::Node(node.node_id.clone())])
 }

@@ -100,6 +100,23 @@ impl RunState {
         self.index.occurrences.get(id).and_then(|block| self.block(block))
     }
 
+    /// The block that points at a node: its row in the content of the node that called it.
+    pub fn block_of_node(&self, id: &NodeId) -> Option<&Block> {
+        self.index.references.get(id).and_then(|block| self.block(block))
+    }
+
+    /// The block of an attempt at an index.
+    pub fn block_at(&self, id: &AttemptId, block_index: u32) -> Option<&Block> {
+        let blocks = self.index.blocks_of.get(id)?;
+        let found = blocks.binary_search_by_key(&Some(block_index), |&place| {
+            self.blocks.get(place).map(|block| block.block_index)
+        });
+        found
+            .ok()
+            .and_then(|at| blocks.get(at))
+            .and_then(|&place| self.blocks.get(place))
+    }
+
     /// The blocks of an attempt, in order.
     pub fn blocks_of(&self, id: &AttemptId) -> impl DoubleEndedIterator<Item = &Block> {
         self.index
@@ -146,11 +163,11 @@ impl RunState {
     /// A node's answer: the kept text along `continues_attempt_id` and the last attempt's text blocks, joined by a
     /// blank line. What *Copy text*, an inner call's return value and the next request use.
     pub fn answer(&self, id: &NodeId) -> String {
-        let mut chain = Vec::new();
+        let mut chain = Vec::<&Attempt>::new();
         let mut attempt = self.attempts_of(id).next_back();
         while let Some(current) = attempt {
             // A chain that bites its own tail is cut.
-            if chain.len() > self.attempts.len() {
+            if chain.iter().any(|known| known.attempt_id == current.attempt_id) {
                 break;
             }
             chain.push(current);

@@ -70,6 +70,10 @@ impl TryFrom<Node> for super::Node {
     type Error = Inconsistent;
 
     fn try_from(node: Node) -> Result<Self, Inconsistent> {
+        if !node.status.is_final() && node.outputs.values().any(|output| output.content_ref.is_some()) {
+            let problem = "an output is left out while the node is open";
+            return Err(Inconsistent::new(node.node_id, problem));
+        }
         let state = match (node.status, node.finished_at) {
             (NodeStatus::Pending, None) => NodeState::Pending,
             (NodeStatus::AwaitingApproval, None) => NodeState::AwaitingApproval,
@@ -267,14 +271,12 @@ pub(crate) struct BodyFields {
 }
 
 impl BodyFields {
-    /// Writes a body, with its text where `with_content` says so.
-    pub(crate) fn of(body: BlockBody, with_content: bool) -> Self {
+    /// Writes a body, with its text; an empty one only where `with_empty` says so.
+    pub(crate) fn of(body: BlockBody, with_empty: bool) -> Self {
         let kind = body.kind().to_owned();
         let put = |fields: &mut Self, content: Content| {
-            if with_content {
-                fields.content = Some(content.text);
-                fields.content_ref = content.content_ref;
-            }
+            fields.content = (with_empty || !content.text.is_empty()).then_some(content.text);
+            fields.content_ref = content.content_ref;
         };
         let mut fields = Self {
             kind,
@@ -305,8 +307,8 @@ impl BodyFields {
         fields
     }
 
-    /// Reads a body. A kind that is not known becomes [`BlockBody::Unsupported`].
-    pub(crate) fn body(self, of: &BlockId) -> Result<BlockBody, Inconsistent> {
+    /// Reads a body. A kind that is not known becomes [`BlockBody::Unsupported`]; its fields are in `extra`.
+    pub(crate) fn body(self, of: &BlockId, extra: &Extra) -> Result<BlockBody, Inconsistent> {
         let content = Content {
             text: self.content.unwrap_or_default(),
             content_ref: self.content_ref,
@@ -339,7 +341,10 @@ impl BodyFields {
             },
             unknown => BlockBody::Unsupported {
                 raw_kind: unknown.to_owned(),
-                bytes: self.bytes.unwrap_or(content.text.len() as u64),
+                bytes: self.bytes.unwrap_or_else(|| {
+                    let text = extra.get("content").and_then(Value::as_str);
+                    text.map_or(0, |text| text.len() as u64)
+                }),
             },
         })
     }
@@ -363,31 +368,47 @@ pub(super) struct Block {
     body: Value,
 }
 
-/// The fields of [`BodyFields`]; what else stands beside them is kept as unknown.
-const BODY_FIELDS: &[&str] = &[
-    "kind",
-    "retention",
-    "tool_call_id",
-    "occurrence_id",
-    "ref_node_id",
-    "tool_name",
-    "group_id",
-    "members",
-    "raw_kind",
-    "bytes",
-    "content",
-    "content_ref",
-];
+/// The fields of [`BodyFields`] that a block of this kind has; what else stands beside them is kept as unknown.
+pub(crate) fn own_fields(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "text" | "refusal" => &["kind", "bytes", "content", "content_ref"],
+        "reasoning" => &["kind", "bytes", "content", "content_ref", "retention"],
+        "tool_ref" => &[
+            "kind",
+            "bytes",
+            "tool_call_id",
+            "occurrence_id",
+            "ref_node_id",
+            "tool_name",
+            "group_id",
+        ],
+        "parallel_group" => &["kind", "bytes", "group_id", "members"],
+        _ => &["kind", "bytes", "raw_kind"],
+    }
+}
 
 /// Parts the fields of a block's kind from those that are not known.
 pub(crate) fn split_body(mut fields: Extra) -> Result<(BodyFields, Extra), serde_json::Error> {
+    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
     let mut own = Extra::new();
-    for name in BODY_FIELDS {
+    for name in own_fields(kind) {
         if let Some(value) = fields.shift_remove(*name) {
             own.insert((*name).to_owned(), value);
         }
     }
     Ok((serde_json::from_value(Value::Object(own))?, fields))
+}
+
+/// Puts the fields of a block's kind and the unknown ones together; where both have one, its own counts.
+pub(crate) fn with_extra(fields: BodyFields, extra: Extra) -> Extra {
+    // A struct of options and strings always becomes an object.
+    let Ok(Value::Object(mut body)) = serde_json::to_value(fields) else {
+        return extra;
+    };
+    for (name, value) in extra {
+        body.entry(name).or_insert(value);
+    }
+    body
 }
 
 impl TryFrom<Block> for super::Block {
@@ -399,7 +420,17 @@ impl TryFrom<Block> for super::Block {
         };
         let stated_bytes = fields.get("bytes").and_then(Value::as_u64);
         let (fields, extra) = split_body(fields).map_err(|error| format!("{}: {error}", block.block_id))?;
-        let body = fields.body(&block.block_id).map_err(|error| error.to_string())?;
+        let body = fields
+            .body(&block.block_id, &extra)
+            .map_err(|error| error.to_string())?;
+        if block.status == BlockStatus::Streaming
+            && body
+                .content()
+                .is_some_and(|content| content.content_ref.is_some())
+        {
+            let problem = "its content is left out while it is streaming";
+            return Err(Inconsistent::new(block.block_id, problem).to_string());
+        }
         let state = match (block.status, block.finished_at) {
             (BlockStatus::Streaming, None) => BlockState::Streaming,
             (BlockStatus::Streaming, Some(_)) => {
@@ -443,14 +474,10 @@ impl From<super::Block> for Block {
             BlockState::Ended(end) => (Some(end.finished_at), Some(end.bytes), end.sha256),
         };
         let mut fields = BodyFields::of(block.body, true);
-        if fields.bytes.is_none() && sha256.is_some() {
+        if fields.bytes.is_none() && (sha256.is_some() || fields.content.is_some()) {
             fields.bytes = bytes;
         }
-        // A struct of options and strings always becomes an object.
-        let mut body = serde_json::to_value(fields).unwrap_or_default();
-        if let Value::Object(body) = &mut body {
-            body.extend(block.extra);
-        }
+        let body = Value::Object(with_extra(fields, block.extra));
         Self {
             block_id: block.block_id,
             attempt_id: block.attempt_id,

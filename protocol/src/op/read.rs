@@ -5,8 +5,26 @@ use serde_json::Value;
 
 use super::{BlockStarted, Entry, Op};
 use crate::id::{AttemptId, BlockId, NodeId, RunId};
-use crate::model::BodyFields;
+use crate::model::{BodyFields, with_extra};
 use crate::{Extra, SCHEMA_VERSION};
+
+/// The fields of the envelope.
+const ENVELOPE: &[&str] = &["type", "schema_version", "run_id", "generation", "seq", "at"];
+
+/// Reads a `schema_version`, and refuses one that this reader does not know.
+pub(crate) fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    check_version(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+fn check_version(version: &Value) -> Result<u32, InvalidEntry> {
+    if *version == SCHEMA_VERSION {
+        Ok(SCHEMA_VERSION)
+    } else {
+        Err(InvalidEntry::SchemaVersion {
+            found: version.to_string(),
+        })
+    }
+}
 
 /// A known op whose fields are wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,13 +54,17 @@ pub enum InvalidEntry {
 }
 
 impl Op {
-    /// Reads an op from its object, without the envelope's fields.
+    /// Reads an op from its object. Fields of the envelope are left aside.
     pub fn from_object(mut object: Extra) -> Result<Self, InvalidOp> {
         fn read<T: for<'de> Deserialize<'de>>(op: &str, object: Extra) -> Result<T, InvalidOp> {
             serde_json::from_value(Value::Object(object)).map_err(|error| InvalidOp {
                 op: op.to_owned(),
                 problem: error.to_string(),
             })
+        }
+        // The envelope's fields are never an op's own: kept as unknown they would contradict the envelope.
+        for name in ENVELOPE {
+            object.shift_remove(*name);
         }
         let Some(Value::String(name)) = object.shift_remove("op") else {
             return Err(InvalidOp {
@@ -96,14 +118,7 @@ struct BlockStartedWire {
 
 impl Serialize for BlockStarted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::Error as _;
-        let fields =
-            serde_json::to_value(BodyFields::of(self.body.clone(), false)).map_err(S::Error::custom)?;
-        let mut body = match fields {
-            Value::Object(fields) => fields,
-            _ => Extra::new(),
-        };
-        body.extend(self.extra.clone());
+        let body = with_extra(BodyFields::of(self.body.clone(), false), self.extra.clone());
         BlockStartedWire {
             node_id: self.node_id.clone(),
             attempt_id: self.attempt_id.clone(),
@@ -122,7 +137,7 @@ impl<'de> Deserialize<'de> for BlockStarted {
         let wire = BlockStartedWire::deserialize(deserializer)?;
         let (fields, extra) = crate::model::split_body(wire.body).map_err(D::Error::custom)?;
         Ok(Self {
-            body: fields.body(&wire.block_id).map_err(D::Error::custom)?,
+            body: fields.body(&wire.block_id, &extra).map_err(D::Error::custom)?,
             node_id: wire.node_id,
             attempt_id: wire.attempt_id,
             block_id: wire.block_id,
@@ -180,12 +195,7 @@ impl Entry {
         if kind != "execution_stream" {
             return Err(InvalidEntry::Envelope(format!("its type is {kind:?}")));
         }
-        let version: Value = field(&mut object, "schema_version")?;
-        if version != SCHEMA_VERSION {
-            return Err(InvalidEntry::SchemaVersion {
-                found: version.to_string(),
-            });
-        }
+        check_version(&field::<Value>(&mut object, "schema_version")?)?;
         Ok(Self {
             run_id: field(&mut object, "run_id")?,
             generation: field(&mut object, "generation")?,

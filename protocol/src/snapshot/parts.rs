@@ -72,6 +72,14 @@ pub enum Target {
 /// What the fields of a small thing weigh, roughly: enough to keep frames near their limit.
 const THING: usize = 256;
 
+/// What an id weighs.
+const ID: usize = 32;
+
+/// What a value weighs: its length as JSON.
+fn weight(value: &Value) -> usize {
+    value.to_string().len()
+}
+
 struct Splitter {
     limit: usize,
     used: usize,
@@ -87,21 +95,36 @@ impl Splitter {
         }
     }
 
-    /// Adds something of about `bytes` bytes to the last part.
-    fn put(&mut self, bytes: usize, put: impl FnOnce(&mut SnapshotPart)) {
-        self.make_room();
-        if let Some(part) = self.parts.last_mut() {
-            put(part);
+    /// Begins another part when `bytes` more do not fit into one that holds something.
+    fn reserve(&mut self, bytes: usize) {
+        if self.used > 0 && self.used.saturating_add(bytes) > self.limit {
+            self.parts.push(SnapshotPart::default());
+            self.used = 0;
         }
         self.used += bytes;
     }
 
-    /// Leaves in `text` as much as fits beside its thing, and gives the rest.
+    /// Adds something of about `bytes` bytes.
+    fn put(&mut self, bytes: usize, put: impl FnOnce(&mut SnapshotPart)) {
+        self.reserve(bytes);
+        if let Some(part) = self.parts.last_mut() {
+            put(part);
+        }
+    }
+
+    /// Leaves in `text` as much as fits beside its thing, for which room is reserved, and gives the rest.
     fn start(&mut self, text: &mut String) -> String {
-        self.make_room();
-        let rest = text.split_off(text.floor_char_boundary(self.limit - self.used));
+        let room = self.limit.saturating_sub(self.used);
+        let rest = text.split_off(text.floor_char_boundary(room));
         self.used += text.len();
         rest
+    }
+
+    /// Adds a thing for which room is reserved.
+    fn place(&mut self, put: impl FnOnce(&mut SnapshotPart)) {
+        if let Some(part) = self.parts.last_mut() {
+            put(part);
+        }
     }
 
     /// Adds what did not fit beside its thing.
@@ -130,16 +153,18 @@ pub fn split(snapshot: Snapshot, limit: usize) -> Vec<SnapshotPart> {
         parts: vec![SnapshotPart::default()],
     };
     for mut message in snapshot.messages {
+        splitter.reserve(THING);
         let rest = splitter.start(&mut message.text);
         let (target, offset) = (
             Target::Message(message.message_id.clone()),
             message.text.len() as u64,
         );
-        splitter.put(THING, |part| part.messages.push(message));
+        splitter.place(|part| part.messages.push(message));
         splitter.rest(&target, offset, rest);
     }
     for mut node in snapshot.nodes {
         let mut rests = Vec::new();
+        splitter.reserve(THING + node.title.len() + node.after.len() * ID);
         for (channel, output) in &mut node.outputs {
             let rest = splitter.start(&mut output.text);
             rests.push((
@@ -148,7 +173,7 @@ pub fn split(snapshot: Snapshot, limit: usize) -> Vec<SnapshotPart> {
                 rest,
             ));
         }
-        splitter.put(THING, |part| part.nodes.push(node));
+        splitter.place(|part| part.nodes.push(node));
         for (target, offset, rest) in rests {
             splitter.rest(&target, offset, rest);
         }
@@ -159,24 +184,25 @@ pub fn split(snapshot: Snapshot, limit: usize) -> Vec<SnapshotPart> {
     for mut block in snapshot.blocks {
         let target = Target::Block(block.block_id.clone());
         let mut continued = (0, String::new());
+        splitter.reserve(THING);
         if let Some(content) = block.body.content_mut() {
             let rest = splitter.start(&mut content.text);
             continued = (content.text.len() as u64, rest);
         }
-        splitter.put(THING, |part| part.blocks.push(block));
+        splitter.place(|part| part.blocks.push(block));
         splitter.rest(&target, continued.0, continued.1);
     }
     for approval in snapshot.approvals {
-        splitter.put(THING, |part| part.approvals.push(approval));
+        splitter.put(THING + approval.what.len(), |part| part.approvals.push(approval));
     }
     for notice in snapshot.notices {
-        splitter.put(THING, |part| part.notices.push(notice));
+        splitter.put(THING + weight(&notice.detail), |part| part.notices.push(notice));
     }
     for unknown in snapshot.unknown {
-        splitter.put(THING, |part| part.unknown.push(unknown));
+        splitter.put(weight(&unknown), |part| part.unknown.push(unknown));
     }
     for held in snapshot.held {
-        splitter.put(THING, |part| part.held.push(held));
+        splitter.put(THING + held.held.text_bytes(), |part| part.held.push(held));
     }
     for stream in snapshot.streams {
         splitter.put(THING, |part| part.streams.push(stream));
