@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Flags;
+use crate::simulator::Speed;
 
 /// Exit status of a command that failed.
 pub const EXIT_FAILURE: u8 = 1;
@@ -90,9 +91,10 @@ pub struct SimulateArguments {
     /// The IP address and port to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3100")]
     pub listen: SocketAddr,
-    /// How much faster than real time the replies come: 2 halves every delay, 0.5 doubles it
-    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
-    pub speed: f64,
+    /// How much faster than real time the replies come: 2 halves every delay, 0.5 doubles
+    /// it, 0 or max leaves none
+    #[arg(long, value_name = "X", default_value = "1")]
+    pub speed: Speed,
 }
 
 /// Arguments of `verify`.
@@ -136,13 +138,6 @@ impl From<ServeArguments> for Flags {
 /// `--help` and `--version` end it with 0.
 pub fn parse() -> Cli {
     Cli::parse()
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(speed) if speed.is_finite() && speed > 0.0 => Ok(speed),
-        _ => Err("expected a number above 0".to_owned()),
-    }
 }
 
 #[cfg(test)]

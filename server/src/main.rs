@@ -1,3 +1,186 @@
-//! The binary `runloom`.
+//! The binary `runloom`: reads the command line and the configuration, and does what they say.
 
-fn main() {}
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use protocol::id::RunId;
+use server::cli::{Command, EXIT_FAILURE, EXIT_USAGE, SimulateArguments, VerifyArguments, parse};
+use server::config::{Config, Flags, LogConfig, LogFormat};
+use server::simulator::{self, Simulator, SimulatorOptions};
+use server::store::Store;
+use server::store::data_dir::DataDir;
+use server::store::embedded::{EmbeddedOptions, EmbeddedPostgres};
+use server::verify::verify;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let command = parse().into_command();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    match runtime.block_on(run(command)) {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is where a command says why it failed")]
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("runloom: {error:#}");
+    ExitCode::from(EXIT_FAILURE)
+}
+
+/// Reads the configuration; a wrong one is said and ends the process with its own status.
+#[expect(
+    clippy::print_stderr,
+    reason = "this is where a command says what is wrong with its configuration"
+)]
+fn configuration(flags: impl Into<Flags>) -> Result<Config, ExitCode> {
+    match Config::load(&flags.into()) {
+        Ok(config) => {
+            log(&config.log);
+            Ok(config)
+        }
+        Err(error) => {
+            eprintln!("runloom: {error}");
+            Err(ExitCode::from(EXIT_USAGE))
+        }
+    }
+}
+
+fn log(config: &LogConfig) {
+    let filter = EnvFilter::try_new(&config.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(std::io::stderr);
+    match config.format {
+        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.init(),
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(arguments) => match configuration(arguments) {
+            Ok(config) => {
+                let stop = on_signal()?;
+                server::serve::serve(config, stop).await?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(code) => Ok(code),
+        },
+        Command::Migrate(arguments) => match configuration(arguments) {
+            Ok(config) => {
+                let (store, embedded) = open_store(&config, "runloom migrate").await?;
+                store.migrate().await?;
+                close_store(store, embedded).await;
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(code) => Ok(code),
+        },
+        Command::Simulate(arguments) => simulate(arguments).await,
+        Command::Verify(arguments) => verify_run(arguments).await,
+    }
+}
+
+/// Ends with the first Ctrl-C or SIGTERM; the second one ends the process.
+fn on_signal() -> anyhow::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let token = stop.clone();
+    tokio::spawn(async move {
+        for time in 0.. {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if time > 0 {
+                tracing::warn!("asked to stop again: ending at once");
+                std::process::exit(130);
+            }
+            token.cancel();
+        }
+    });
+    Ok(stop)
+}
+
+async fn open_store(config: &Config, purpose: &str) -> anyhow::Result<(Store, Option<EmbeddedPostgres>)> {
+    if let Some(url) = &config.server.database_url {
+        return Ok((
+            Store::connect(url.expose().parse().context("DATABASE_URL cannot be read")?).await?,
+            None,
+        ));
+    }
+    let data_dir = DataDir::open(&config.server.data_dir)?;
+    let embedded =
+        EmbeddedPostgres::connect_or_start(&data_dir, purpose, &EmbeddedOptions::from_environment()).await?;
+    let store = Store::connect(embedded.connect_options().clone()).await?;
+    Ok((store, Some(embedded)))
+}
+
+async fn close_store(store: Store, embedded: Option<EmbeddedPostgres>) {
+    store.close().await;
+    if let Some(embedded) = embedded {
+        embedded.stop().await;
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "what the command is for")]
+async fn verify_run(arguments: VerifyArguments) -> anyhow::Result<ExitCode> {
+    let run_id: RunId = arguments.run.parse()?;
+    let config = match configuration(arguments.config) {
+        Ok(config) => config,
+        Err(code) => return Ok(code),
+    };
+    let (store, embedded) = open_store(&config, "runloom verify").await?;
+    let verified = verify(&store, &run_id).await;
+    close_store(store, embedded).await;
+    let verified = verified?.with_context(|| format!("there is no run {run_id}"))?;
+    println!("run     {run_id}");
+    println!("seq     {}", verified.seq);
+    println!("digest  {}", verified.rows);
+    for problem in &verified.problems {
+        println!("problem {problem}");
+    }
+    if verified.problems.is_empty() {
+        println!("result  the journal and the rows agree");
+        Ok(ExitCode::SUCCESS)
+    } else {
+        println!(
+            "result  {} problems; the journal's digest is {}",
+            verified.problems.len(),
+            verified.journal
+        );
+        Ok(ExitCode::from(EXIT_FAILURE))
+    }
+}
+
+async fn simulate(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
+    log(&LogConfig {
+        filter: "info".to_owned(),
+        format: LogFormat::Text,
+    });
+    let stop = on_signal()?;
+    let listener = tokio::net::TcpListener::bind(arguments.listen)
+        .await
+        .with_context(|| {
+            format!(
+                "{} cannot be listened on; another address: --listen ADDR",
+                arguments.listen
+            )
+        })?;
+    let address = listener.local_addr()?;
+    tracing::info!(
+        "the simulator serves Anthropic Messages at http://{address} and Chat Completions at http://{address}/v1"
+    );
+    let simulator = Simulator::new(SimulatorOptions {
+        speed: arguments.speed,
+        ..SimulatorOptions::default()
+    });
+    simulator::serve(listener, simulator, stop).await?;
+    Ok(ExitCode::SUCCESS)
+}

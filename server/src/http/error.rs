@@ -63,19 +63,26 @@ pub enum ApiError {
 impl ApiError {
     /// Something does not exist.
     pub(super) fn not_found(what: &'static str, id: impl ToString) -> Self {
-        Self::NotFound { what, id: id.to_string().chars().take(140).collect() }
+        Self::NotFound {
+            what,
+            id: id.to_string().chars().take(140).collect(),
+        }
     }
 
     fn table(&self) -> (StatusCode, &'static str) {
         match self {
             Self::NoSuchCall => (StatusCode::NOT_FOUND, "no_such_call"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
-            Self::NotFound { .. } | Self::Submit(SubmitError::NoSession(_)) => (StatusCode::NOT_FOUND, "not_found"),
+            Self::NotFound { .. } | Self::Submit(SubmitError::NoSession(_)) => {
+                (StatusCode::NOT_FOUND, "not_found")
+            }
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
             Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json"),
             Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_long"),
             Self::Submit(SubmitError::EmptyPrompt) => (StatusCode::UNPROCESSABLE_ENTITY, "empty_prompt"),
-            Self::Submit(SubmitError::LongPrompt { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long"),
+            Self::Submit(SubmitError::LongPrompt { .. }) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long")
+            }
             Self::Submit(SubmitError::Target(_)) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_model"),
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
@@ -154,7 +161,14 @@ fn respond(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = serde_json::to_vec(problem).unwrap_or_default();
     let content_type = HeaderValue::from_static("application/problem+json");
-    (status, [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body)
+    (
+        status,
+        [
+            (header::CONTENT_TYPE, content_type),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ],
+        body,
+    )
         .into_response()
 }
 

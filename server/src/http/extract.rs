@@ -37,7 +37,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for ApiJson<T> {
                 _ => ApiError::Invalid(format!("The body does not fit at {path}: {}.", error.inner())),
             }
         })?;
-        reader.end().map_err(|error| ApiError::Invalid(format!("The body goes on after its JSON: {error}.")))?;
+        reader
+            .end()
+            .map_err(|error| ApiError::Invalid(format!("The body goes on after its JSON: {error}.")))?;
         Ok(Self(value))
     }
 }
@@ -66,7 +68,9 @@ where
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|error| ApiError::Invalid(format!("The address cannot be read: {error}.")))?;
-        text.parse().map(Self).map_err(|error: T::Err| ApiError::Invalid(format!("{error}.")))
+        text.parse()
+            .map(Self)
+            .map_err(|error: T::Err| ApiError::Invalid(format!("{error}.")))
     }
 }
 

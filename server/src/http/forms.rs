@@ -34,7 +34,11 @@ impl From<Composer> for CreateRun {
         // A form sends line ends as CRLF.
         let prompt = composer.prompt.replace("\r\n", "\n");
         let given = |text: String| (!text.is_empty()).then_some(text);
-        Self { prompt, provider: given(composer.provider), model: given(composer.model) }
+        Self {
+            prompt,
+            provider: given(composer.provider),
+            model: given(composer.model),
+        }
     }
 }
 
@@ -53,7 +57,10 @@ async fn send(
     Id(session_id): Id<SessionId>,
     Form(composer): Form<Composer>,
 ) -> Result<Redirect, ApiError> {
-    state.execution.submit(&session_id, &composer.into(), None).await?;
+    state
+        .execution
+        .submit(&session_id, &composer.into(), None)
+        .await?;
     Ok(Redirect::to(&format!("/s/{session_id}")))
 }
 

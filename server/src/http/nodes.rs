@@ -17,12 +17,23 @@ use super::extract::{Id, Query};
 /// `GET /api/nodes/{node}`: the node, with its attempts and blocks.
 pub(super) async fn read(State(state): State<AppState>, Id(id): Id<NodeId>) -> Result<Json<Value>, ApiError> {
     let store = state.execution.store();
-    let run_id = store.run_of_node(&id).await?.ok_or_else(|| ApiError::not_found("node", &id))?;
-    let run = store.load_run(&run_id).await?.ok_or_else(|| ApiError::not_found("node", &id))?;
+    let run_id = store
+        .run_of_node(&id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("node", &id))?;
+    let run = store
+        .load_run(&run_id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("node", &id))?;
     let node = run.node(&id).ok_or_else(|| ApiError::not_found("node", &id))?;
     let attempts: Vec<_> = run.attempts_of(&id).collect();
-    let blocks: Vec<_> = attempts.iter().flat_map(|attempt| run.blocks_of(&attempt.attempt_id)).collect();
-    Ok(Json(json!({ "run_id": run_id, "seq": run.seq(), "node": node, "attempts": attempts, "blocks": blocks })))
+    let blocks: Vec<_> = attempts
+        .iter()
+        .flat_map(|attempt| run.blocks_of(&attempt.attempt_id))
+        .collect();
+    Ok(Json(
+        json!({ "run_id": run_id, "seq": run.seq(), "node": node, "attempts": attempts, "blocks": blocks }),
+    ))
 }
 
 /// Parameters of `/output`.
@@ -40,10 +51,20 @@ pub(super) async fn output(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let store = state.execution.store();
-    let run_id = store.run_of_node(&id).await?.ok_or_else(|| ApiError::not_found("node", &id))?;
-    let run = store.load_run(&run_id).await?.ok_or_else(|| ApiError::not_found("node", &id))?;
+    let run_id = store
+        .run_of_node(&id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("node", &id))?;
+    let run = store
+        .load_run(&run_id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("node", &id))?;
     let node = run.node(&id).ok_or_else(|| ApiError::not_found("node", &id))?;
-    let text = node.outputs.get(&channel).map(|output| output.text.as_str()).unwrap_or_default();
+    let text = node
+        .outputs
+        .get(&channel)
+        .map(|output| output.text.as_str())
+        .unwrap_or_default();
     ranged(text.as_bytes(), &headers)
 }
 
@@ -54,29 +75,55 @@ pub(super) async fn content(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let store = state.execution.store();
-    let run_id = store.run_of_block(&id).await?.ok_or_else(|| ApiError::not_found("block", &id))?;
-    let run = store.load_run(&run_id).await?.ok_or_else(|| ApiError::not_found("block", &id))?;
+    let run_id = store
+        .run_of_block(&id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("block", &id))?;
+    let run = store
+        .load_run(&run_id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("block", &id))?;
     let block = run.block(&id).ok_or_else(|| ApiError::not_found("block", &id))?;
-    let text = block.body.content().map(|content| content.text.as_str()).unwrap_or_default();
+    let text = block
+        .body
+        .content()
+        .map(|content| content.text.as_str())
+        .unwrap_or_default();
     ranged(text.as_bytes(), &headers)
 }
 
 /// A content, or the part of it that `Range` asks for (one range of bytes).
 pub(super) fn ranged(bytes: &[u8], headers: &HeaderMap) -> Result<Response, ApiError> {
     let length = bytes.len() as u64;
-    let asked = headers.get(header::RANGE).and_then(|value| value.to_str().ok()).and_then(|value| parse(value, length));
+    let asked = headers
+        .get(header::RANGE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| parse(value, length));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     let accept = HeaderValue::from_static("bytes");
     let kept = HeaderValue::from_static("no-store");
-    let common = [(header::CONTENT_TYPE, plain), (header::ACCEPT_RANGES, accept), (header::CACHE_CONTROL, kept)];
+    let common = [
+        (header::CONTENT_TYPE, plain),
+        (header::ACCEPT_RANGES, accept),
+        (header::CACHE_CONTROL, kept),
+    ];
     match asked {
         None => Ok((common, Body::from(bytes.to_vec())).into_response()),
         Some(None) => Err(ApiError::Range { bytes: length }),
         Some(Some((first, last))) => {
             // Both lie within the content, so they fit a usize.
-            let part = bytes.get(first as usize..=last as usize).unwrap_or_default().to_vec();
+            let part = bytes
+                .get(first as usize..=last as usize)
+                .unwrap_or_default()
+                .to_vec();
             let range = format!("bytes {first}-{last}/{length}");
-            Ok((StatusCode::PARTIAL_CONTENT, common, [(header::CONTENT_RANGE, range)], Body::from(part)).into_response())
+            Ok((
+                StatusCode::PARTIAL_CONTENT,
+                common,
+                [(header::CONTENT_RANGE, range)],
+                Body::from(part),
+            )
+                .into_response())
         }
     }
 }
@@ -120,7 +167,14 @@ mod tests {
         assert_eq!(parse("bytes=10-", 10), Some(None));
         assert_eq!(parse("bytes=-0", 10), Some(None));
         assert_eq!(parse("bytes=0-0", 0), Some(None));
-        for ignored in ["bytes=3-1", "bytes=a-b", "lines=0-1", "bytes=0-1,3-4", "bytes=-", ""] {
+        for ignored in [
+            "bytes=3-1",
+            "bytes=a-b",
+            "lines=0-1",
+            "bytes=0-1,3-4",
+            "bytes=-",
+            "",
+        ] {
             assert_eq!(parse(ignored, 10), None, "{ignored}");
         }
     }

@@ -22,15 +22,22 @@ pub(super) fn routes(state: &AppState) -> Router<AppState> {
     let fallback_options = options.clone();
     let fallback_context = context.clone();
     Router::new()
-        .leptos_routes_with_context(state, generate_route_list(App), context, move || shell(options.clone()))
-        .fallback(leptos_axum::render_app_async_with_context(fallback_context, move || shell(fallback_options.clone())))
+        .leptos_routes_with_context(state, generate_route_list(App), context, move || {
+            shell(options.clone())
+        })
+        .fallback(leptos_axum::render_app_async_with_context(
+            fallback_context,
+            move || shell(fallback_options.clone()),
+        ))
 }
 
 /// What the page finds in its context.
 fn provide(data: &Data) {
     provide_context(data.clone());
     let response = expect_context::<ResponseOptions>();
-    let nonce = leptos::nonce::use_nonce().map(|nonce| nonce.to_string()).unwrap_or_default();
+    let nonce = leptos::nonce::use_nonce()
+        .map(|nonce| nonce.to_string())
+        .unwrap_or_default();
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}' 'strict-dynamic' 'wasm-unsafe-eval'; style-src 'self'; \
          img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; \

@@ -14,8 +14,13 @@ impl DataPort for ServerData {
     fn sessions(&self, query: SessionQuery) -> PortFuture<SessionsPage> {
         let state = self.0.clone();
         Box::pin(async move {
-            let list = sessions::list_sessions(&state, query).await.map_err(|error| error.problem())?;
-            Ok(SessionsPage { list, setup: sessions::setup_of(&state) })
+            let list = sessions::list_sessions(&state, query)
+                .await
+                .map_err(|error| error.problem())?;
+            Ok(SessionsPage {
+                list,
+                setup: sessions::setup_of(&state),
+            })
         })
     }
 
@@ -32,5 +37,9 @@ async fn read(state: &AppState, session: SessionId) -> Result<SessionPage, ApiEr
     for run in &summary.runs {
         snapshots.push(runs::load_snapshot(state, &run.run_id).await?);
     }
-    Ok(SessionPage { summary, snapshots, setup: sessions::setup_of(state) })
+    Ok(SessionPage {
+        summary,
+        snapshots,
+        setup: sessions::setup_of(state),
+    })
 }

@@ -88,11 +88,21 @@ pub(super) async fn ops(
         lines.put_slice(&line);
         lines.put_u8(b'\n');
     }
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))], Body::from(Bytes::from(lines))).into_response())
+    Ok((
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/x-ndjson"),
+        )],
+        Body::from(Bytes::from(lines)),
+    )
+        .into_response())
 }
 
 /// `POST /api/runs/{run}/cancel`
-pub(super) async fn cancel(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<StatusCode, ApiError> {
+pub(super) async fn cancel(
+    State(state): State<AppState>,
+    Id(run_id): Id<RunId>,
+) -> Result<StatusCode, ApiError> {
     match state.execution.cancel(&run_id).await? {
         CancelOutcome::Accepted | CancelOutcome::AlreadyOver => Ok(StatusCode::ACCEPTED),
         CancelOutcome::NoSuchRun => Err(ApiError::not_found("run", run_id)),

@@ -30,13 +30,23 @@ pub(super) async fn create(
 
 /// Creates a session, for the call and for the form.
 pub(super) async fn create_session(state: &AppState, wish: &CreateSession) -> Result<SessionId, ApiError> {
-    let title = wish.title.as_deref().unwrap_or_default().trim().replace('\0', "\u{2400}");
+    let title = wish
+        .title
+        .as_deref()
+        .unwrap_or_default()
+        .trim()
+        .replace('\0', "\u{2400}");
     if title.chars().count() > MAX_TITLE {
-        return Err(ApiError::Invalid(format!("The title has more than {MAX_TITLE} characters.")));
+        return Err(ApiError::Invalid(format!(
+            "The title has more than {MAX_TITLE} characters."
+        )));
     }
     let session_id = SessionId::from_uuid(Uuid::now_v7());
     let services = state.execution.services();
-    services.store.create_session(&session_id, &title, wish.kind, services.clock.now_ms()).await?;
+    services
+        .store
+        .create_session(&session_id, &title, wish.kind, services.clock.now_ms())
+        .await?;
     state.execution.hub().session_changed(session_id.clone());
     Ok(session_id)
 }
@@ -55,8 +65,22 @@ pub(super) async fn list(
     State(state): State<AppState>,
     Query(parameters): Query<ListParameters>,
 ) -> Result<Json<SessionList>, ApiError> {
-    let ListParameters { query, status, before } = parameters;
-    Ok(Json(list_sessions(&state, SessionQuery { search: query, status, before }).await?))
+    let ListParameters {
+        query,
+        status,
+        before,
+    } = parameters;
+    Ok(Json(
+        list_sessions(
+            &state,
+            SessionQuery {
+                search: query,
+                status,
+                before,
+            },
+        )
+        .await?,
+    ))
 }
 
 /// One page of the list, for the call and for the page.
@@ -68,7 +92,11 @@ pub(super) async fn list_sessions(state: &AppState, query: SessionQuery) -> Resu
         Some(RunFilter::Failed) => vec![RunStatus::Failed],
     };
     let search = query.search.filter(|words| !words.trim().is_empty());
-    let filter = SessionFilter { search, statuses, before: query.before };
+    let filter = SessionFilter {
+        search,
+        statuses,
+        before: query.before,
+    };
     Ok(state.execution.store().sessions(&filter).await??)
 }
 
@@ -78,7 +106,9 @@ pub(super) async fn read(
     Id(id): Id<SessionId>,
 ) -> Result<Json<SessionSummary>, ApiError> {
     let session = state.execution.store().session(&id).await?;
-    session.map(Json).ok_or_else(|| ApiError::not_found("session", id))
+    session
+        .map(Json)
+        .ok_or_else(|| ApiError::not_found("session", id))
 }
 
 /// `GET /api/setup`
@@ -97,17 +127,24 @@ pub(super) fn setup_of(state: &AppState) -> Setup {
         .filter_map(|role| config.model(role))
         .map(|(provider, model)| choice(&provider.id, model))
         .collect();
-    let others = config.providers.iter().flat_map(|provider| {
-        provider.models.iter().map(|model| choice(&provider.id, model))
-    });
+    let others = config
+        .providers
+        .iter()
+        .flat_map(|provider| provider.models.iter().map(|model| choice(&provider.id, model)));
     for other in others {
         if !models.contains(&other) {
             models.push(other);
         }
     }
-    let samples = state.simulator.iter().flat_map(|simulator| simulator.scenarios()).filter_map(|scenario| {
-        Some(Sample { prompt: scenario.sample_prompt.clone()?, title: scenario.title.clone(), description: scenario.description.clone() })
-    });
+    let samples = state
+        .simulator
+        .iter()
+        .flat_map(|simulator| simulator.scenarios())
+        .map(|scenario| Sample {
+            prompt: scenario.prompt,
+            title: scenario.title,
+            description: scenario.description,
+        });
     Setup {
         demo: state.simulator.is_some(),
         samples: samples.collect(),
@@ -122,5 +159,9 @@ fn choice(provider: &str, model: &crate::config::ModelConfig) -> ModelChoice {
         ModelClass::Thinking => "thinking",
         ModelClass::Action => "action",
     };
-    ModelChoice { provider: provider.to_owned(), model: model.id.clone(), class: class.to_owned() }
+    ModelChoice {
+        provider: provider.to_owned(),
+        model: model.id.clone(),
+        class: class.to_owned(),
+    }
 }

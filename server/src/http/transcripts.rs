@@ -20,8 +20,16 @@ pub(super) async fn list(
     if state.execution.store().run_status(&run_id).await?.is_none() {
         return Err(ApiError::not_found("run", run_id));
     }
-    let files = state.execution.services().transcripts.list(run_id.as_str()).await?;
-    let summaries = files.into_iter().map(|file| TranscriptSummary { path: format!("{}.ndjson", file.stream), bytes: file.bytes });
+    let files = state
+        .execution
+        .services()
+        .transcripts
+        .list(run_id.as_str())
+        .await?;
+    let summaries = files.into_iter().map(|file| TranscriptSummary {
+        path: format!("{}.ndjson", file.stream),
+        bytes: file.bytes,
+    });
     Ok(Json(summaries.collect()))
 }
 
@@ -31,13 +39,20 @@ pub(super) async fn read(
     Path((run, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let run_id: RunId = run.parse().map_err(|error| ApiError::Invalid(format!("{error}.")))?;
+    let run_id: RunId = run
+        .parse()
+        .map_err(|error| ApiError::Invalid(format!("{error}.")))?;
     let missing = || ApiError::not_found("transcript", format!("{run_id}/{path}"));
     if state.execution.store().run_status(&run_id).await?.is_none() {
         return Err(missing());
     }
     let stream = path.strip_suffix(".ndjson").ok_or_else(missing)?;
-    let mut reader = state.execution.services().transcripts.read(run_id.as_str(), stream).await?;
+    let mut reader = state
+        .execution
+        .services()
+        .transcripts
+        .read(run_id.as_str(), stream)
+        .await?;
     let mut lines = String::new();
     while let Some(line) = reader.next_line().await? {
         lines.push_str(&line);

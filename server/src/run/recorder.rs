@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::commit::frames;
 use self::pending::Pending;
 use super::hub::{Channel, Hub};
 use crate::clock::SharedClock;

@@ -216,7 +216,12 @@ impl Worker {
         if executing.is_empty() {
             return Ok(());
         }
-        for run_id in self.services.store.take_cancels(&executing, self.services.clock.now_ms()).await? {
+        for run_id in self
+            .services
+            .store
+            .take_cancels(&executing, self.services.clock.now_ms())
+            .await?
+        {
             self.stop(&run_id, Stopped::ByPerson);
         }
         Ok(())

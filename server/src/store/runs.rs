@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use protocol::fold::RunState;
-use protocol::id::{RunId, SessionId};
+use protocol::id::{BlockId, NodeId, RunId, SessionId};
 use protocol::model::{Approval, Attempt, Block, Message, Node, Notice, Run};
 use protocol::op::Op;
 use protocol::snapshot::Snapshot;
@@ -116,6 +116,41 @@ impl Store {
         row.map(|(word,)| {
             RunStatus::from_word(&word)
                 .ok_or_else(|| StoreError::row("runs", run_id, format!("unknown status {word:?}")))
+        })
+        .transpose()
+    }
+
+    /// The last op of a run; none when there is no such run.
+    pub async fn last_seq(&self, run_id: &RunId) -> Result<Option<u64>, StoreError> {
+        let row: Option<(i64,)> = sqlx::query_as("select last_seq from runs where run_id = $1")
+            .bind(run_id.as_str())
+            .fetch_optional(self.pool())
+            .await?;
+        Ok(row.map(|(seq,)| seq as u64))
+    }
+
+    /// The run of a node.
+    pub async fn run_of_node(&self, node_id: &NodeId) -> Result<Option<RunId>, StoreError> {
+        let row: Option<(String,)> = sqlx::query_as("select run_id from nodes where node_id = $1")
+            .bind(node_id.as_str())
+            .fetch_optional(self.pool())
+            .await?;
+        row.map(|(id,)| {
+            id.parse()
+                .map_err(|error| StoreError::row("nodes", node_id, error))
+        })
+        .transpose()
+    }
+
+    /// The run of a block.
+    pub async fn run_of_block(&self, block_id: &BlockId) -> Result<Option<RunId>, StoreError> {
+        let row: Option<(String,)> = sqlx::query_as("select run_id from blocks where block_id = $1")
+            .bind(block_id.as_str())
+            .fetch_optional(self.pool())
+            .await?;
+        row.map(|(id,)| {
+            id.parse()
+                .map_err(|error| StoreError::row("blocks", block_id, error))
         })
         .transpose()
     }

@@ -1,0 +1,230 @@
+//! The WebSocket `GET /api/stream`: one for each page.
+//!
+//! A connection has a reader, a writer and one task for each run that it follows. A slow viewer holds back only its
+//! own tasks, and gets a snapshot in place of what it missed.
+
+mod follow;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use protocol::frame::{ClientFrame, ServerFrame, Subject, Topic};
+use protocol::id::{RunId, SessionId};
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::AppState;
+
+/// How often a ping is sent.
+const PING: Duration = Duration::from_secs(10);
+
+/// A connection is closed after this long without a frame from the other side.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// The longest frame of a client.
+const MAX_CLIENT_FRAME: usize = 64 * 1024;
+
+/// Frames that may wait for the socket.
+const OUTGOING: usize = 8;
+
+/// Runs that one connection may follow.
+const MAX_SUBSCRIPTIONS: usize = 200;
+
+/// `GET /api/stream`
+pub(super) async fn connect(State(state): State<AppState>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade
+        .max_message_size(MAX_CLIENT_FRAME)
+        .max_frame_size(MAX_CLIENT_FRAME)
+        .on_upgrade(move |socket| serve(state, socket))
+}
+
+/// Where frames of one connection go; closed with it.
+type Outgoing = mpsc::Sender<Message>;
+
+async fn serve(state: AppState, socket: WebSocket) {
+    let (sink, stream) = socket.split();
+    let (outgoing, frames) = mpsc::channel(OUTGOING);
+    let closing = CancellationToken::new();
+    let writer = tokio::spawn(write(sink, frames, closing.clone()));
+    let connection = Connection {
+        state,
+        outgoing,
+        closing: closing.clone(),
+        runs: HashMap::new(),
+        sessions: None,
+    };
+    connection.read(stream).await;
+    closing.cancel();
+    // The writer ends when its senders are gone.
+    let _ = writer.await;
+}
+
+/// Sends what is to be sent. A socket that takes nothing for too long is dead.
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut frames: mpsc::Receiver<Message>,
+    closing: CancellationToken,
+) {
+    loop {
+        let frame = tokio::select! {
+            frame = frames.recv() => frame,
+            () = closing.cancelled() => break,
+        };
+        let Some(frame) = frame else { break };
+        match tokio::time::timeout(SILENCE, sink.send(frame)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => break,
+        }
+    }
+    closing.cancel();
+    // The other side may be gone already.
+    let _ = tokio::time::timeout(Duration::from_secs(1), sink.close()).await;
+}
+
+struct Connection {
+    state: AppState,
+    outgoing: Outgoing,
+    closing: CancellationToken,
+    runs: HashMap<RunId, DropGuard>,
+    sessions: Option<DropGuard>,
+}
+
+impl Connection {
+    async fn read(mut self, mut stream: SplitStream<WebSocket>) {
+        let mut pings = tokio::time::interval_at(Instant::now() + PING, PING);
+        let mut heard = Instant::now();
+        loop {
+            tokio::select! {
+                message = stream.next() => {
+                    heard = Instant::now();
+                    match message {
+                        Some(Ok(Message::Text(text))) => self.take(text.as_str()).await,
+                        Some(Ok(Message::Binary(_))) => {
+                            self.error(None, "not_text", "Frames are JSON text.".to_owned()).await;
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                    }
+                }
+                _ = pings.tick() => {
+                    if heard.elapsed() >= SILENCE {
+                        tracing::debug!("a viewer fell silent; its connection is closed");
+                        return;
+                    }
+                    let at = self.state.execution.services().clock.now_ms();
+                    // A viewer that is behind has frames enough to hear.
+                    if let Some(ping) = text(&ServerFrame::Ping { at }) {
+                        let _ = self.outgoing.try_send(ping);
+                    }
+                }
+                () = self.closing.cancelled() => return,
+            }
+        }
+    }
+
+    async fn take(&mut self, frame: &str) {
+        let frame: ClientFrame = match serde_json::from_str(frame) {
+            Ok(frame) => frame,
+            Err(error) => {
+                let known = "subscribe, unsubscribe, ack or pong";
+                self.error(
+                    None,
+                    "invalid_frame",
+                    format!("The frame is none of {known}: {error}."),
+                )
+                .await;
+                return;
+            }
+        };
+        match frame {
+            ClientFrame::Subscribe(Subject::Run { run, after }) => self.follow_run(run, after).await,
+            ClientFrame::Subscribe(Subject::Topic {
+                topic: Topic::Sessions,
+            }) => self.follow_sessions(),
+            ClientFrame::Unsubscribe(Subject::Run { run, .. }) => {
+                self.runs.remove(&run);
+            }
+            ClientFrame::Unsubscribe(Subject::Topic {
+                topic: Topic::Sessions,
+            }) => self.sessions = None,
+            // Nothing depends on them yet but the time at which they came.
+            ClientFrame::Ack { .. } | ClientFrame::Pong(_) => {}
+        }
+    }
+
+    async fn follow_run(&mut self, run: RunId, after: u64) {
+        if self.runs.len() >= MAX_SUBSCRIPTIONS && !self.runs.contains_key(&run) {
+            let detail = format!("One connection follows at most {MAX_SUBSCRIPTIONS} runs.");
+            self.error(Some(run), "too_many_subscriptions", detail).await;
+            return;
+        }
+        let token = self.closing.child_token();
+        let follower = follow::Follower::new(self.state.clone(), run.clone(), self.outgoing.clone());
+        let stop = token.clone();
+        tokio::spawn(async move { stop.run_until_cancelled(follower.run(after)).await });
+        // An earlier subscription of the same run ends here.
+        self.runs.insert(run, token.drop_guard());
+    }
+
+    fn follow_sessions(&mut self) {
+        let token = self.closing.child_token();
+        let (state, outgoing, stop) = (self.state.clone(), self.outgoing.clone(), token.clone());
+        let changed = state.execution.hub().sessions();
+        tokio::spawn(async move { stop.run_until_cancelled(sessions(state, changed, outgoing)).await });
+        self.sessions = Some(token.drop_guard());
+    }
+
+    async fn error(&self, run_id: Option<RunId>, code: &str, detail: String) {
+        if let Some(frame) = text(&ServerFrame::Error {
+            run_id,
+            code: code.to_owned(),
+            detail,
+        }) {
+            // A closed connection hears no errors.
+            let _ = self.outgoing.send(frame).await;
+        }
+    }
+}
+
+/// A frame as it goes over the socket.
+fn text(frame: &ServerFrame) -> Option<Message> {
+    match serde_json::to_string(frame) {
+        Ok(json) => Some(Message::Text(json.into())),
+        Err(error) => {
+            tracing::error!(%error, "a frame could not be serialised");
+            None
+        }
+    }
+}
+
+/// Sends the summaries of sessions that change.
+async fn sessions(state: AppState, mut changed: broadcast::Receiver<SessionId>, outgoing: Outgoing) {
+    loop {
+        let session = match changed.recv().await {
+            Ok(session) => session,
+            // The list shows the next change of whatever was missed.
+            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        match state.execution.store().session(&session).await {
+            Ok(Some(session)) => {
+                let Some(frame) = text(&ServerFrame::SessionUpdated {
+                    session: Box::new(session),
+                }) else {
+                    continue;
+                };
+                if outgoing.send(frame).await.is_err() {
+                    return;
+                }
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a session could not be read"),
+        }
+    }
+}
