@@ -18,6 +18,7 @@ pub mod record;
 pub mod registry;
 pub mod run_info;
 pub mod run_view;
+pub mod scope;
 pub mod tool_row;
 pub mod words;
 

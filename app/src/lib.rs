@@ -1,4 +1,77 @@
-//! The page of Runloom.
+//! The page of Runloom: rendered on the server, hydrated in the browser, then kept up to date over one WebSocket.
+//!
+//! Features `ssr` (for the server) and `hydrate` (for the browser) exclude each other. The server puts [`data::port::Data`]
+//! into context and serves [`shell`]; the browser starts [`App`].
 
+pub mod content;
+pub mod data;
+pub mod details;
 pub mod markdown;
+pub mod routes;
+pub mod shell;
+pub mod tree;
 pub mod ui;
+
+use leptos::prelude::*;
+use leptos_meta::{MetaTags, Title, provide_meta_context};
+use leptos_router::components::{Route, Router, Routes};
+use leptos_router::{SsrMode, path};
+
+use data::clock::PageClock;
+use data::expansion::Expansion;
+use data::live::Live;
+use routes::not_found::NotFound;
+use routes::session::SessionRoute;
+use routes::sessions::SessionsRoute;
+use ui::{IconSprite, THEME_SCRIPT};
+
+/// The whole document, as the server sends it.
+pub fn shell(options: LeptosOptions) -> impl IntoView {
+    let nonce = leptos::nonce::use_nonce().map(|nonce| nonce.to_string());
+    view! {
+        <!DOCTYPE html>
+        <html lang="en">
+            <head>
+                <meta charset="utf-8"/>
+                <meta name="viewport" content="width=device-width, initial-scale=1"/>
+                <meta name="color-scheme" content="light dark"/>
+                <link rel="icon" href="data:,"/>
+                <link rel="stylesheet" href="/pkg/runloom.css"/>
+                <script nonce=nonce inner_html=THEME_SCRIPT></script>
+                <HydrationScripts options/>
+                <MetaTags/>
+            </head>
+            <body>
+                <App/>
+                // Behind the application: the browser does not need it in its view tree.
+                <IconSprite/>
+            </body>
+        </html>
+    }
+}
+
+/// The application: its contexts and its routes.
+#[component]
+pub fn App() -> impl IntoView {
+    provide_meta_context();
+    let clock = PageClock::starting_at(0);
+    let expansion = Expansion::default();
+    #[cfg(feature = "hydrate")]
+    {
+        clock.start();
+        expansion.start();
+    }
+    provide_context(clock);
+    provide_context(expansion);
+    provide_context(Live::new(clock));
+    view! {
+        <Title text="Runloom"/>
+        <Router>
+            <a class="skip" href="#main" rel="external">"Skip to content"</a>
+            <Routes fallback=|| view! { <NotFound/> }>
+                <Route path=path!("/") view=SessionsRoute ssr=SsrMode::Async/>
+                <Route path=path!("/s/:session") view=SessionRoute ssr=SsrMode::Async/>
+            </Routes>
+        </Router>
+    }
+}

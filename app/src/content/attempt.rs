@@ -7,6 +7,7 @@ use protocol::state::AttemptStatus;
 
 use super::block::BlockList;
 use super::gap::Gap;
+use super::scope::scoped;
 use super::words;
 use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::expansion::Expansion;
@@ -16,9 +17,13 @@ use crate::ui::{Icon, IconName, StateMark, format};
 /// An attempt among the attempts of its node.
 #[component]
 pub fn AttemptView(
+    /// The run.
     run: RunStore,
+    /// The attempt.
     attempt_id: AttemptId,
+    /// All attempts of its node, in order.
     attempts: Memo<Vec<AttemptId>>,
+    /// How many model nodes it lies within.
     depth: usize,
 ) -> impl IntoView {
     let place = {
@@ -26,8 +31,13 @@ pub fn AttemptView(
         Memo::new(move |_| {
             attempts.with(|attempts| {
                 let place = attempts.iter().position(|id| *id == attempt_id);
-                let before = place.and_then(|place| place.checked_sub(1)).and_then(|place| attempts.get(place));
-                (before.cloned(), place.is_some_and(|place| place + 1 < attempts.len()))
+                let before = place
+                    .and_then(|place| place.checked_sub(1))
+                    .and_then(|place| attempts.get(place));
+                (
+                    before.cloned(),
+                    place.is_some_and(|place| place + 1 < attempts.len()),
+                )
             })
         })
     };
@@ -36,7 +46,9 @@ pub fn AttemptView(
     let boundary = {
         let (run, attempt_id) = (run.clone(), attempt_id.clone());
         move || {
-            before.get().map(|before| view! { <Boundary run=run.clone() before after=attempt_id.clone()/> })
+            before
+                .get()
+                .map(|before| view! { <Boundary run=run.clone() before after=attempt_id.clone()/> })
         }
     };
     let content = move || {
@@ -58,24 +70,44 @@ pub fn AttemptView(
 fn Boundary(run: RunStore, before: AttemptId, after: AttemptId) -> impl IntoView {
     let left = {
         let run = run.clone();
-        Memo::new(move |_| run.attempt(&before, |attempt| (title(attempt), attempt.provider.clone(), ending(attempt))))
+        Memo::new(move |_| {
+            run.attempt(&before, |attempt| {
+                (title(attempt), attempt.provider.clone(), ending(attempt))
+            })
+        })
     };
     let right = Memo::new(move |_| {
         run.attempt(&after, |attempt| {
-            let kept = attempt.kept.map(|kept| format!("{} tokens kept", format::count(kept.tokens)));
+            let kept = attempt
+                .kept
+                .map(|kept| format!("{} tokens kept", format::count(kept.tokens)));
             let step = if attempt.continues_attempt_id.is_some() {
                 "continues it"
             } else {
                 words::reason(attempt.reason)
             };
-            (title(attempt), attempt.provider.clone(), step, kept, attempt.started_at)
+            (
+                title(attempt),
+                attempt.provider.clone(),
+                step,
+                kept,
+                attempt.started_at,
+            )
         })
     });
     move || {
         let (left, right) = (left.get()?, right.get()?);
         let moved = left.1 != right.1;
-        let icon = if moved { IconName::StateRotating } else { IconName::StateRetrying };
-        let step = if moved { "moved to another provider" } else { "the same provider again" };
+        let icon = if moved {
+            IconName::StateRotating
+        } else {
+            IconName::StateRetrying
+        };
+        let step = if moved {
+            "moved to another provider"
+        } else {
+            "the same provider again"
+        };
         Some(view! {
             <div class="boundary" role="separator" aria-label="Attempt boundary" data-boundary="">
                 <span class="boundary__side">
@@ -120,11 +152,13 @@ fn ending(attempt: &Attempt) -> String {
 fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl IntoView {
     let open = Expansion::use_context().row(attempt_id.as_str(), Signal::stored(false));
     let clock = PageClock::use_context();
-    let body_id = format!("attempt-{attempt_id}");
+    let body_id = scoped(format_args!("attempt-{attempt_id}"));
     let facts = {
         let (run, attempt_id) = (run.clone(), attempt_id.clone());
         Memo::new(move |_| {
-            let blocks = run.read(Piece::Blocks(attempt_id.clone()), |state| state.blocks_of(&attempt_id).count());
+            let blocks = run.read(Piece::Blocks(attempt_id.clone()), |state| {
+                state.blocks_of(&attempt_id).count()
+            });
             let preview = run.peek(|state| {
                 let text = state.blocks_of(&attempt_id).find_map(|block| match &block.body {
                     protocol::model::BlockBody::Text(content) => Some(words::first_line(&content.text, 160)),
@@ -136,7 +170,13 @@ fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl Int
                 let cut = attempt.state.status() != AttemptStatus::Completed;
                 let meta = words::counted(blocks, "block") + if cut { " · ended early" } else { "" };
                 let span = (attempt.started_at, words::attempt_end(&attempt.state));
-                (title(attempt), preview, meta, words::attempt_state(attempt.state.status()), span)
+                (
+                    title(attempt),
+                    preview,
+                    meta,
+                    words::attempt_state(attempt.state.status()),
+                    span,
+                )
             })
         })
     };
@@ -186,34 +226,60 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
         run.attempt(&attempt_id, |attempt| {
             let end = attempt.state.end()?;
             let state = words::attempt_state(end.status);
-            let said = match (&end.error, end.stop_reason.as_deref().and_then(words::stop_reason), end.status) {
-                (Some(error), _, _) => (capitalised(state.word()), error.message.clone(), error.code.clone()),
+            let said = match (
+                &end.error,
+                end.stop_reason.as_deref().and_then(words::stop_reason),
+                end.status,
+            ) {
+                (Some(error), _, _) => (
+                    capitalised(state.word()),
+                    error.message.clone(),
+                    error.code.clone(),
+                ),
                 (None, Some(stop), _) => ("Stopped early.".to_owned(), stop, String::new()),
-                (None, None, AttemptStatus::Cancelled) => {
-                    ("Cancelled.".to_owned(), "A person stopped it; the text so far is kept.".to_owned(), String::new())
+                (None, None, AttemptStatus::Cancelled) => (
+                    "Cancelled.".to_owned(),
+                    "A person stopped it; the text so far is kept.".to_owned(),
+                    String::new(),
+                ),
+                (None, None, AttemptStatus::Interrupted) => (
+                    "Interrupted.".to_owned(),
+                    "Its owner went away; the text so far is kept.".to_owned(),
+                    String::new(),
+                ),
+                (None, None, AttemptStatus::Stalled) => (
+                    "Stalled.".to_owned(),
+                    "The stream fell silent; the text so far is kept.".to_owned(),
+                    String::new(),
+                ),
+                (None, None, AttemptStatus::Partial) => (
+                    "Partial.".to_owned(),
+                    "The stream ended early; the text so far is used.".to_owned(),
+                    String::new(),
+                ),
+                (None, None, AttemptStatus::Superseded) => (
+                    "Superseded.".to_owned(),
+                    "Another answer was asked for.".to_owned(),
+                    String::new(),
+                ),
+                (None, None, AttemptStatus::Running | AttemptStatus::Completed | AttemptStatus::Failed) => {
+                    return None;
                 }
-                (None, None, AttemptStatus::Interrupted) => {
-                    ("Interrupted.".to_owned(), "Its owner went away; the text so far is kept.".to_owned(), String::new())
-                }
-                (None, None, AttemptStatus::Stalled) => {
-                    ("Stalled.".to_owned(), "The stream fell silent; the text so far is kept.".to_owned(), String::new())
-                }
-                (None, None, AttemptStatus::Partial) => {
-                    ("Partial.".to_owned(), "The stream ended early; the text so far is used.".to_owned(), String::new())
-                }
-                (None, None, AttemptStatus::Superseded) => {
-                    ("Superseded.".to_owned(), "Another answer was asked for.".to_owned(), String::new())
-                }
-                (None, None, AttemptStatus::Running | AttemptStatus::Completed | AttemptStatus::Failed) => return None,
             };
             Some((state.icon(), said))
         })
         .flatten()
     });
-    move || end.get().map(|(icon, (title, cause, size))| view! { <Gap icon title cause size/> })
+    move || {
+        end.get()
+            .map(|(icon, (title, cause, size))| view! { <Gap icon title cause size/> })
+    }
 }
 
 fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+        .unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use protocol::state::BlockStatus;
 use super::gap::Gap;
 use super::group::ToolGroup;
 use super::reasoning::ReasoningRow;
+use super::scope::scoped;
 use crate::data::run_store::{Piece, RunStore};
 use crate::markdown::{MarkdownView, ReadText};
 use crate::ui::{IconName, format};
@@ -55,10 +56,21 @@ pub fn chunks<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Chunk> {
 
 /// All blocks of an attempt.
 #[component]
-pub fn BlockList(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl IntoView {
+pub fn BlockList(
+    /// The run.
+    run: RunStore,
+    /// The attempt.
+    attempt_id: AttemptId,
+    /// How many model nodes it lies within.
+    depth: usize,
+) -> impl IntoView {
     let chunks = {
         let run = run.clone();
-        Memo::new(move |_| run.read(Piece::Blocks(attempt_id.clone()), |state| chunks(state.blocks_of(&attempt_id))))
+        Memo::new(move |_| {
+            run.read(Piece::Blocks(attempt_id.clone()), |state| {
+                chunks(state.blocks_of(&attempt_id))
+            })
+        })
     };
     view! {
         <For
@@ -89,13 +101,15 @@ enum Kind {
 #[component]
 fn BlockView(run: RunStore, block_id: BlockId) -> impl IntoView {
     let kind = run.peek(|state| {
-        state.block(&block_id).map_or(Kind::Nothing, |block| match &block.body {
-            BlockBody::Text(_) => Kind::Text,
-            BlockBody::Reasoning { .. } => Kind::Reasoning,
-            BlockBody::Refusal(_) => Kind::Refusal,
-            BlockBody::Unsupported { raw_kind, bytes } => Kind::Unsupported(raw_kind.clone(), *bytes),
-            BlockBody::ToolRef(_) | BlockBody::ParallelGroup { .. } => Kind::Nothing,
-        })
+        state
+            .block(&block_id)
+            .map_or(Kind::Nothing, |block| match &block.body {
+                BlockBody::Text(_) => Kind::Text,
+                BlockBody::Reasoning { .. } => Kind::Reasoning,
+                BlockBody::Refusal(_) => Kind::Refusal,
+                BlockBody::Unsupported { raw_kind, bytes } => Kind::Unsupported(raw_kind.clone(), *bytes),
+                BlockBody::ToolRef(_) | BlockBody::ParallelGroup { .. } => Kind::Nothing,
+            })
     });
     match kind {
         Kind::Text => EitherOf5::A(view! { <TextBlock run block_id/> }),
@@ -126,13 +140,20 @@ pub fn read_text(run: &RunStore, block_id: &BlockId) -> ReadText {
 /// Whether the text of a block has ended.
 pub fn is_finished(run: &RunStore, block_id: &BlockId) -> Signal<bool> {
     let (run, block_id) = (run.clone(), block_id.clone());
-    Memo::new(move |_| run.block(&block_id, |block| block.state.status().is_final()).unwrap_or(true)).into()
+    Memo::new(move |_| {
+        run.block(&block_id, |block| block.state.status().is_final())
+            .unwrap_or(true)
+    })
+    .into()
 }
 
 /// The word of a block's state.
 pub fn block_state(run: &RunStore, block_id: &BlockId) -> Memo<&'static str> {
     let (run, block_id) = (run.clone(), block_id.clone());
-    Memo::new(move |_| run.block(&block_id, |block| block.state.status().as_str()).unwrap_or("complete"))
+    Memo::new(move |_| {
+        run.block(&block_id, |block| block.state.status().as_str())
+            .unwrap_or("complete")
+    })
 }
 
 /// Text, as Markdown.
@@ -143,7 +164,7 @@ fn TextBlock(run: RunStore, block_id: BlockId) -> impl IntoView {
     let id = block_id.to_string();
     view! {
         <MarkdownView
-            id_prefix=id.clone()
+            id_prefix=scoped(&block_id)
             read
             finished
             attr:data-block-id=id
@@ -156,7 +177,12 @@ fn TextBlock(run: RunStore, block_id: BlockId) -> impl IntoView {
 
 /// What is missing after a text: it was cut, or only its beginning is in the page.
 #[component]
-pub fn BlockEnd(run: RunStore, block_id: BlockId) -> impl IntoView {
+pub fn BlockEnd(
+    /// The run.
+    run: RunStore,
+    /// The block.
+    block_id: BlockId,
+) -> impl IntoView {
     let cut = {
         let (run, block_id) = (run.clone(), block_id.clone());
         Memo::new(move |_| {
@@ -172,7 +198,10 @@ pub fn BlockEnd(run: RunStore, block_id: BlockId) -> impl IntoView {
         Memo::new(move |_| {
             run.block(&block_id, |block| {
                 let content = block.body.content()?;
-                content.content_ref.as_ref().map(|whole| (content.text.len() as u64, whole.bytes))
+                content
+                    .content_ref
+                    .as_ref()
+                    .map(|whole| (content.text.len() as u64, whole.bytes))
             })
             .flatten()
         })

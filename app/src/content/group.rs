@@ -14,9 +14,23 @@ use crate::ui::{Icon, IconName, StateKind, StateMark};
 
 /// The chunk that begins with `first`. Its element and its rows stay the same when they become a group.
 #[component]
-pub fn ToolGroup(run: RunStore, first: BlockId, chunks: Memo<Vec<Chunk>>, depth: usize) -> impl IntoView {
-    let chunk = Memo::new(move |_| chunks.with(|chunks| chunks.iter().find(|chunk| chunk.first == first).cloned()));
-    let members = Memo::new(move |_| chunk.with(|chunk| chunk.as_ref().map(|chunk| chunk.members.clone())).unwrap_or_default());
+pub fn ToolGroup(
+    /// The run.
+    run: RunStore,
+    /// Its first block.
+    first: BlockId,
+    /// All chunks of the attempt.
+    chunks: Memo<Vec<Chunk>>,
+    /// How many model nodes it lies within.
+    depth: usize,
+) -> impl IntoView {
+    let chunk =
+        Memo::new(move |_| chunks.with(|chunks| chunks.iter().find(|chunk| chunk.first == first).cloned()));
+    let members = Memo::new(move |_| {
+        chunk
+            .with(|chunk| chunk.as_ref().map(|chunk| chunk.members.clone()))
+            .unwrap_or_default()
+    });
     // A batch with words between its members keeps its rows in their places: each part says that it belongs to one.
     let group = Memo::new(move |_| chunk.with(|chunk| chunk.as_ref().and_then(|chunk| chunk.group.clone())));
     let selection = Selection::use_context();
@@ -34,10 +48,18 @@ pub fn ToolGroup(run: RunStore, first: BlockId, chunks: Memo<Vec<Chunk>>, depth:
         (true, false) => "group",
         (true, true) => "group group--marked",
     };
-    let label = move || group.with(Option::is_some).then(|| format!("Parallel group of {}", members.with(Vec::len)));
+    let label = move || {
+        group
+            .with(Option::is_some)
+            .then(|| format!("Parallel group of {}", members.with(Vec::len)))
+    };
     let head = {
         let run = run.clone();
-        move || group.with(Option::is_some).then(|| view! { <GroupHead run=run.clone() members/> })
+        move || {
+            group
+                .with(Option::is_some)
+                .then(|| view! { <GroupHead run=run.clone() members/> })
+        }
     };
     view! {
         <section
@@ -72,9 +94,17 @@ fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
         let mut span = (None, Some(i64::MIN));
         for block in members.get() {
             let node = node_of(&run, &block).and_then(|id| {
-                run.node(&id, |node| (node.state.status(), node.started_at, node.state.end().map(|end| end.finished_at)))
+                run.node(&id, |node| {
+                    (
+                        node.state.status(),
+                        node.started_at,
+                        node.state.end().map(|end| end.finished_at),
+                    )
+                })
             });
-            let Some((status, start, end)) = node else { continue };
+            let Some((status, start, end)) = node else {
+                continue;
+            };
             let state = words::node_state(status);
             match counts.iter_mut().find(|(known, _)| *known == state) {
                 Some((_, count)) => *count += 1,
@@ -88,10 +118,15 @@ fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
         (counts, span)
     });
     let counts = move || {
-        facts.get().0.into_iter().map(|(state, count)| {
-            let words = Signal::stored(format!("{count} {}", state.word()));
-            view! { <StateMark state words/> }
-        }).collect_view()
+        facts
+            .get()
+            .0
+            .into_iter()
+            .map(|(state, count)| {
+                let words = Signal::stored(format!("{count} {}", state.word()));
+                view! { <StateMark state words/> }
+            })
+            .collect_view()
     };
     let time = move || facts.with(|(_, (start, end))| words::span(*start, *end, clock));
     view! {

@@ -16,22 +16,36 @@ const STEP: (usize, usize) = (200, 32 * 1024);
 
 /// All parts of a call, in the body of its row and in the details panel alike.
 #[component]
-pub fn IoSections(run: RunStore, node_id: NodeId) -> impl IntoView {
+pub fn IoSections(
+    /// The run.
+    run: RunStore,
+    /// The node.
+    node_id: NodeId,
+) -> impl IntoView {
     let (title, field) = run
-        .peek(|state| state.node(&node_id).map(|node| registry::view_of(&node.name).arguments))
+        .peek(|state| {
+            state
+                .node(&node_id)
+                .map(|node| registry::view_of(&node.name).arguments)
+        })
         .unwrap_or(("Arguments", None));
-    let log = {
-        let (run, node_id) = (run.clone(), node_id.clone());
-        let has_log = Memo::new({
+    let log =
+        {
             let (run, node_id) = (run.clone(), node_id.clone());
-            move |_| run.output(&node_id, Channel::Log, |output| output.bytes > 0 || !output.text.is_empty()) == Some(true)
-        });
-        move || {
-            has_log.get().then(|| view! {
+            let has_log = Memo::new({
+                let (run, node_id) = (run.clone(), node_id.clone());
+                move |_| {
+                    run.output(&node_id, Channel::Log, |output| {
+                        output.bytes > 0 || !output.text.is_empty()
+                    }) == Some(true)
+                }
+            });
+            move || {
+                has_log.get().then(|| view! {
                 <OutputSection run=run.clone() node_id=node_id.clone() channel=Channel::Log title="Log"/>
             })
-        }
-    };
+            }
+        };
     view! {
         <ErrorSection run=run.clone() node_id=node_id.clone()/>
         <OutputSection run=run.clone() node_id=node_id.clone() channel=Channel::Arguments title field/>
@@ -43,7 +57,12 @@ pub fn IoSections(run: RunStore, node_id: NodeId) -> impl IntoView {
 
 #[component]
 fn ErrorSection(run: RunStore, node_id: NodeId) -> impl IntoView {
-    let error = Memo::new(move |_| run.node(&node_id, |node| node.state.end().and_then(|end| end.error.clone())).flatten());
+    let error = Memo::new(move |_| {
+        run.node(&node_id, |node| {
+            node.state.end().and_then(|end| end.error.clone())
+        })
+        .flatten()
+    });
     move || {
         error.get().map(|error| {
             let copied = format!("{}: {}", error.code, error.message);
@@ -66,11 +85,17 @@ fn ErrorSection(run: RunStore, node_id: NodeId) -> impl IntoView {
 #[component]
 fn ProgressSection(run: RunStore, node_id: NodeId) -> impl IntoView {
     let progress = Memo::new(move |_| {
-        run.node(&node_id, |node| node.progress.clone().filter(|_| node.state.end().is_none())).flatten()
+        run.node(&node_id, |node| {
+            node.progress.clone().filter(|_| node.state.end().is_none())
+        })
+        .flatten()
     });
     move || {
         progress.get().map(|progress| {
-            let of = progress.total.map(|total| format!(" of {}", format::count(total))).unwrap_or_default();
+            let of = progress
+                .total
+                .map(|total| format!(" of {}", format::count(total)))
+                .unwrap_or_default();
             view! {
                 <section class="io">
                     <div class="io__head">
@@ -89,7 +114,11 @@ fn ProgressSection(run: RunStore, node_id: NodeId) -> impl IntoView {
 fn ResultSection(run: RunStore, node_id: NodeId) -> impl IntoView {
     let has_result = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| run.output(&node_id, Channel::Result, |output| output.bytes > 0 || !output.text.is_empty()) == Some(true))
+        Memo::new(move |_| {
+            run.output(&node_id, Channel::Result, |output| {
+                output.bytes > 0 || !output.text.is_empty()
+            }) == Some(true)
+        })
     };
     let status = {
         let (run, node_id) = (run.clone(), node_id.clone());
@@ -161,12 +190,21 @@ fn OutputSection(
         Memo::new(move |_| {
             let most = (STEP.0 * steps.get(), STEP.1 * steps.get());
             loaded.with(|loaded| {
-                run.output(&node_id, channel, |output| Shown::of(output, loaded, field, most)).unwrap_or_default()
+                run.output(&node_id, channel, |output| Shown::of(output, loaded, field, most))
+                    .unwrap_or_default()
             })
         })
     };
     let text = move || shown.with(|shown| words::visible(&shown.text).into_owned());
-    let size = move || shown.with(|shown| if shown.total > 0 { format::bytes(shown.total) } else { String::new() });
+    let size = move || {
+        shown.with(|shown| {
+            if shown.total > 0 {
+                format::bytes(shown.total)
+            } else {
+                String::new()
+            }
+        })
+    };
     let more = {
         let (run, node_id) = (run.clone(), node_id.clone());
         move || {
@@ -188,7 +226,11 @@ fn OutputSection(
         }
     };
     let copy = ["Copy ", &title.to_lowercase()].concat();
-    let wrap = if channel == Channel::Arguments && field.is_none() { "pre pre--wrap" } else { "pre" };
+    let wrap = if channel == Channel::Arguments && field.is_none() {
+        "pre pre--wrap"
+    } else {
+        "pre"
+    };
     view! {
         <section class="io" data-channel=channel.as_str()>
             <div class="io__head">
@@ -242,7 +284,12 @@ impl Shown {
             _ => at_hand,
         };
         let bytes = text.len() as u64;
-        Self { text, bytes, total, left_out: bytes < total }
+        Self {
+            text,
+            bytes,
+            total,
+            left_out: bytes < total,
+        }
     }
 }
 
@@ -261,7 +308,10 @@ fn load_more(
     steps.update(|steps| *steps += 1);
     let known = run.peek(|state| {
         let output = state.node(node_id)?.outputs.get(&channel)?;
-        output.content_ref.as_ref().map(|whole| (output.text.len() as u64, whole.bytes))
+        output
+            .content_ref
+            .as_ref()
+            .map(|whole| (output.text.len() as u64, whole.bytes))
     });
     let Some((known, all)) = known else { return };
     let at_hand = known + loaded.with_untracked(|loaded| loaded.len() as u64);
@@ -303,17 +353,43 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_at_lines_bytes_and_characters_and_says_how_much_there_is() {
-        let output = Output { text: "a\nbé\nc".to_owned(), bytes: 6, ..Output::default() };
+        let output = Output {
+            text: "a\nbé\nc".to_owned(),
+            bytes: 6,
+            ..Output::default()
+        };
         let of = |most| Shown::of(&output, "", None, most);
-        assert_eq!(of((2, 100)), Shown { text: "a\nbé\n".to_owned(), bytes: 6, total: 7, left_out: true });
+        assert_eq!(
+            of((2, 100)),
+            Shown {
+                text: "a\nbé\n".to_owned(),
+                bytes: 6,
+                total: 7,
+                left_out: true
+            }
+        );
         assert_eq!(of((9, 4)).text, "a\nb");
-        assert_eq!(of((9, 100)), Shown { text: "a\nbé\nc".to_owned(), bytes: 7, total: 7, left_out: false });
+        assert_eq!(
+            of((9, 100)),
+            Shown {
+                text: "a\nbé\nc".to_owned(),
+                bytes: 7,
+                total: 7,
+                left_out: false
+            }
+        );
         assert_eq!(Shown::of(&output, "d\ne", None, (3, 100)).text, "a\nbé\nc");
     }
 
     #[test]
     fn a_program_is_shown_as_written() {
-        let output = Output { text: r#"{"code": "let a = \"b\";\n1", "description": "x"}"#.to_owned(), ..Output::default() };
-        assert_eq!(Shown::of(&output, "", Some("code"), (9, 100)).text, "let a = \"b\";\n1");
+        let output = Output {
+            text: r#"{"code": "let a = \"b\";\n1", "description": "x"}"#.to_owned(),
+            ..Output::default()
+        };
+        assert_eq!(
+            Shown::of(&output, "", Some("code"), (9, 100)).text,
+            "let a = \"b\";\n1"
+        );
     }
 }

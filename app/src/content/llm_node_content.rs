@@ -23,7 +23,7 @@ pub fn LlmNodeContent(
     /// How many model nodes it lies within, from where it is drawn.
     depth: usize,
     /// The id of its element, for the control that opens it.
-    #[prop(optional, into)]
+    #[prop(optional_no_strip)]
     id: Option<String>,
 ) -> impl IntoView {
     let attempts = {
@@ -52,18 +52,31 @@ fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
             let attempts = run.attempts(&node_id);
             let blocks: usize = attempts
                 .iter()
-                .map(|attempt| run.read(Piece::Blocks(attempt.clone()), |state| state.blocks_of(attempt).count()))
+                .map(|attempt| {
+                    run.read(Piece::Blocks(attempt.clone()), |state| {
+                        state.blocks_of(attempt).count()
+                    })
+                })
                 .sum();
             let tokens = attempts.iter().filter_map(|attempt| {
                 run.attempt(attempt, |attempt| {
-                    attempt.state.end().and_then(|end| end.usage.as_ref()).map(|usage| usage.output_tokens)
+                    attempt
+                        .state
+                        .end()
+                        .and_then(|end| end.usage.as_ref())
+                        .map(|usage| usage.output_tokens)
                 })
                 .flatten()
             });
             (tokens.reduce(u64::saturating_add), blocks)
         })
     };
-    let tokens = move || figures.get().0.map(|tokens| format!("{} tokens out", format::count(tokens)));
+    let tokens = move || {
+        figures
+            .get()
+            .0
+            .map(|tokens| format!("{} tokens out", format::count(tokens)))
+    };
     let blocks = move || words::counted(figures.get().1, "block");
     let chip = {
         let (run, node_id) = (run.clone(), node_id.clone());

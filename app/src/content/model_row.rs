@@ -1,10 +1,12 @@
 //! The row of a model node, its card: name, what it says, state and time; opened, its content.
 
+use leptos::either::Either;
 use leptos::prelude::*;
 use protocol::id::NodeId;
 use protocol::state::StreamActivity;
 
 use super::llm_node_content::LlmNodeContent;
+use super::scope::scoped;
 use super::tool_row::RowActions;
 use super::words;
 use crate::data::clock::PageClock;
@@ -15,23 +17,42 @@ use crate::ui::{Icon, IconName, StateKind, StateMark, StreamChip};
 
 /// A model node. It is open by default: whoever opened what lies above it wants to see it.
 #[component]
-pub fn ModelRow(run: RunStore, node_id: NodeId, depth: usize) -> impl IntoView {
+pub fn ModelRow(
+    /// The run.
+    run: RunStore,
+    /// The node.
+    node_id: NodeId,
+    /// How many model nodes it lies within.
+    depth: usize,
+) -> impl IntoView {
     let open = Expansion::use_context().row(&expansion::key(&node_id, None), Signal::stored(true));
     let is_open = open.signal();
     let clock = PageClock::use_context();
     let selection = Selection::use_context();
-    let body_id = format!("content-{node_id}");
+    let (body_id, own_id) = (scoped(format_args!("content-{node_id}")), node_id.to_string());
 
-    let name = memo(&run, &node_id, |run, id| run.node(id, |node| node.name.clone()).unwrap_or_default());
+    let name = memo(&run, &node_id, |run, id| {
+        run.node(id, |node| node.name.clone()).unwrap_or_default()
+    });
     let state = memo(&run, &node_id, |run, id| {
-        run.node(id, |node| words::node_state(node.state.status())).unwrap_or(StateKind::Unresolved)
+        run.node(id, |node| words::node_state(node.state.status()))
+            .unwrap_or(StateKind::Unresolved)
     });
     let model = memo(&run, &node_id, |run, id| {
-        run.attempts(id).last().and_then(|attempt| run.attempt(attempt, |attempt| attempt.model.clone())).unwrap_or_default()
+        run.attempts(id)
+            .last()
+            .and_then(|attempt| run.attempt(attempt, |attempt| attempt.model.clone()))
+            .unwrap_or_default()
     });
     let preview = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| if is_open.get() { String::new() } else { preview(&run, &node_id) })
+        Memo::new(move |_| {
+            if is_open.get() {
+                String::new()
+            } else {
+                preview(&run, &node_id)
+            }
+        })
     };
     let summary = move || match (model.get(), preview.get()) {
         (model, preview) if preview.is_empty() => model,
@@ -39,38 +60,46 @@ pub fn ModelRow(run: RunStore, node_id: NodeId, depth: usize) -> impl IntoView {
     };
     let meta = memo(&run, &node_id, |run, id| {
         let attempts = run.attempts(id).len();
-        if attempts > 1 { format!("attempt {attempts}") } else { String::new() }
+        if attempts > 1 {
+            format!("attempt {attempts}")
+        } else {
+            String::new()
+        }
     });
     let time = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        move || run.node(&node_id, |node| words::node_span(node, clock)).unwrap_or_else(|| "–".to_owned())
+        move || {
+            run.node(&node_id, |node| words::node_span(node, clock))
+                .unwrap_or_else(|| "–".to_owned())
+        }
     };
     let class = {
         let node_id = node_id.clone();
-        Memo::new(move |_| match (selection.is(&node_id), selection.is_within(&node_id)) {
-            (true, _) => "row row--model row--selected",
-            (false, true) => "row row--model row--marked",
-            (false, false) => "row row--model",
-        })
+        Memo::new(
+            move |_| match (selection.is(&node_id), selection.is_within(&node_id)) {
+                (true, _) => "row row--model row--selected",
+                (false, true) => "row row--model row--marked",
+                (false, false) => "row row--model",
+            },
+        )
     };
     let content = {
         let (run, node_id) = (run.clone(), node_id.clone());
         let content_id = body_id.clone();
         move || {
             let (run, node_id) = (run.clone(), node_id.clone());
-            let id = if depth == 0 { content_id.clone() } else { String::new() };
+            let id = content_id.clone();
             is_open.get().then(|| {
-                let content = view! { <LlmNodeContent run node_id depth id=(!id.is_empty()).then_some(id)/> };
                 if depth == 0 {
-                    leptos::either::Either::Left(content)
+                    Either::Left(view! { <LlmNodeContent run node_id depth id=Some(id)/> })
                 } else {
-                    leptos::either::Either::Right(view! { <div class="nest">{content}</div> })
+                    Either::Right(view! { <div class="nest" id=id><LlmNodeContent run node_id depth/></div> })
                 }
             })
         }
     };
     view! {
-        <div class=class data-node-id=node_id.to_string() data-state=move || state.get().class()>
+        <div class=class data-node-id=own_id data-state=move || state.get().class()>
             <button
                 type="button"
                 class="row__toggle"
@@ -104,24 +133,37 @@ fn memo<T: PartialEq + Send + Sync + 'static>(
 
 /// The newest line of what a node wrote.
 fn preview(run: &RunStore, node_id: &NodeId) -> String {
-    let Some(attempt) = run.attempts(node_id).pop() else { return String::new() };
+    let Some(attempt) = run.attempts(node_id).pop() else {
+        return String::new();
+    };
     let text = run.read(Piece::Blocks(attempt.clone()), |state| {
         let text = |block: &protocol::model::Block| matches!(block.body, protocol::model::BlockBody::Text(_));
-        state.blocks_of(&attempt).rfind(|block| text(block)).map(|block| block.block_id.clone())
+        state
+            .blocks_of(&attempt)
+            .rfind(|block| text(block))
+            .map(|block| block.block_id.clone())
     });
-    text.and_then(|block| run.content(&block, |text| words::last_line(text, 160))).unwrap_or_default()
+    text.and_then(|block| run.content(&block, |text| words::last_line(text, 160)))
+        .unwrap_or_default()
 }
 
 /// What the stream of a model node is doing, in fixed slots.
 pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoView + use<> {
     let clock = PageClock::use_context();
-    let stream = memo(run, node_id, |run, id| run.read(Piece::Streams, |state| state.stream(id).cloned()));
+    let stream = memo(run, node_id, |run, id| {
+        run.read(Piece::Streams, |state| state.stream(id).cloned())
+    });
     let settled = memo(run, node_id, |run, id| {
-        run.node(id, |node| words::node_state(node.state.status())).filter(|_| run.node(id, |node| node.state.end().is_some()) == Some(true))
+        run.node(id, |node| words::node_state(node.state.status()))
+            .filter(|_| run.node(id, |node| node.state.end().is_some()) == Some(true))
     });
     let state = Memo::new(move |_| match settled.get() {
         Some(state) => state,
-        None => stream.with(|stream| stream.as_ref().map_or(StateKind::Waiting, |stream| activity(stream.state))),
+        None => stream.with(|stream| {
+            stream
+                .as_ref()
+                .map_or(StateKind::Waiting, |stream| activity(stream.state))
+        }),
     });
     let words = Signal::derive(move || match settled.get() {
         Some(state) => state.word().to_owned(),
@@ -136,9 +178,11 @@ pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoVie
         is_live.get().then(|| rate.unwrap_or(0.0).max(0.0).round() as u64)
     });
     let age = move |read: fn(&protocol::model::StreamState) -> Option<i64>| {
-        stream.with(|stream| stream.as_ref().and_then(read)).map_or("–".to_owned(), |at| {
-            crate::ui::format::duration(clock.since(at))
-        })
+        stream
+            .with(|stream| stream.as_ref().and_then(read))
+            .map_or("–".to_owned(), |at| {
+                crate::ui::format::duration(clock.since(at))
+            })
     };
     let slots = Signal::derive(move || {
         if is_live.get() && !bare {
@@ -171,8 +215,17 @@ fn activity_words(stream: &protocol::model::StreamState, clock: PageClock) -> St
     use protocol::state::LivenessClock;
 
     use crate::ui::format;
-    let since = || stream.since.map(|at| format!(" {}", format::duration(clock.since(at)))).unwrap_or_default();
-    let until = || stream.until.map(|at| u64::try_from(at - clock.now()).unwrap_or(0));
+    let since = || {
+        stream
+            .since
+            .map(|at| format!(" {}", format::duration(clock.since(at))))
+            .unwrap_or_default()
+    };
+    let until = || {
+        stream
+            .until
+            .map(|at| u64::try_from(at - clock.now()).unwrap_or(0))
+    };
     match stream.state {
         StreamActivity::WaitingFirstToken => format!("waiting for the first token{}", since()),
         StreamActivity::Streaming => "streaming".to_owned(),
@@ -188,13 +241,32 @@ fn activity_words(stream: &protocol::model::StreamState, clock: PageClock) -> St
             None => "rate limited".to_owned(),
         },
         StreamActivity::Retrying => {
-            let count = stream.attempt_number.zip(stream.attempts_max).map(|(n, max)| format!(" {n}/{max}"));
+            let count = stream
+                .attempt_number
+                .zip(stream.attempts_max)
+                .map(|(n, max)| format!(" {n}/{max}"));
             let wait = until().map(|wait| format!(" in {}", format::duration(wait)));
-            let reason = stream.reason.as_ref().map(|reason| format!(": {}", words::first_line(reason, 60)));
-            ["retrying".to_owned(), count.unwrap_or_default(), wait.unwrap_or_default(), reason.unwrap_or_default()].concat()
+            let reason = stream
+                .reason
+                .as_ref()
+                .map(|reason| format!(": {}", words::first_line(reason, 60)));
+            [
+                "retrying".to_owned(),
+                count.unwrap_or_default(),
+                wait.unwrap_or_default(),
+                reason.unwrap_or_default(),
+            ]
+            .concat()
         }
         StreamActivity::Rotating => {
-            format!("moved{}", stream.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default())
+            format!(
+                "moved{}",
+                stream
+                    .to
+                    .as_ref()
+                    .map(|to| format!(" to {to}"))
+                    .unwrap_or_default()
+            )
         }
         StreamActivity::Settled => "settled".to_owned(),
     }

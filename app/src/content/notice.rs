@@ -18,7 +18,11 @@ fn NoticeBox(
     #[prop(optional_no_strip)] at: Option<i64>,
     #[prop(optional, into)] code: String,
 ) -> impl IntoView {
-    let icon = if warning { IconName::NoticeWarning } else { IconName::NoticeInfo };
+    let icon = if warning {
+        IconName::NoticeWarning
+    } else {
+        IconName::NoticeInfo
+    };
     view! {
         <div class=if warning { "notice" } else { "notice notice--info" } role="note" data-code=code>
             <Icon icon/>
@@ -30,7 +34,10 @@ fn NoticeBox(
 
 /// The notices of a run, in order.
 #[component]
-pub fn Notices(run: RunStore) -> impl IntoView {
+pub fn Notices(
+    /// The run.
+    run: RunStore,
+) -> impl IntoView {
     let count = {
         let run = run.clone();
         Memo::new(move |_| run.read(Piece::Notices, |state| state.notices().len()))
@@ -42,7 +49,10 @@ pub fn Notices(run: RunStore) -> impl IntoView {
     let unknown = move || {
         let count = unknown.get();
         (count > 0).then(|| {
-            let detail = format!("{} kept in the record as they came.", super::words::counted(count, "op"));
+            let detail = format!(
+                "{} kept in the record as they came.",
+                super::words::counted(count, "op")
+            );
             view! { <NoticeBox warning=false title="Not known to this version." detail/> }
         })
     };
@@ -73,7 +83,10 @@ pub fn Notices(run: RunStore) -> impl IntoView {
 fn title(code: &str) -> String {
     let words = code.replace('_', " ");
     let mut letters = words.chars();
-    letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+        .unwrap_or_default()
 }
 
 /// What a notice says. More than words is written out.
@@ -91,32 +104,56 @@ fn words(detail: &Value) -> String {
 
 /// How a run ended, or what it waits for, where its content does not say so.
 #[component]
-pub fn RunEnd(run: RunStore) -> impl IntoView {
+pub fn RunEnd(
+    /// The run.
+    run: RunStore,
+) -> impl IntoView {
     let end = Memo::new(move |_| {
         let (status, error) = run.run(|run| (run.status, run.error.clone()));
         // The last attempt says it already.
         let is_said = error.as_ref().is_some_and(|error| {
             run.peek(|state| {
                 state.attempts().iter().any(|attempt| {
-                    attempt.state.end().and_then(|end| end.error.as_ref()).is_some_and(|known| known.message == error.message)
+                    attempt
+                        .state
+                        .end()
+                        .and_then(|end| end.error.as_ref())
+                        .is_some_and(|known| known.message == error.message)
                 })
             })
         });
         let words = match status {
             RunStatus::Running | RunStatus::Succeeded => return None,
-            RunStatus::Queued => (false, "Queued.", "It begins when the run before it is over.".to_owned()),
+            RunStatus::Queued => (
+                false,
+                "Queued.",
+                "It begins when the run before it is over.".to_owned(),
+            ),
             RunStatus::Waiting => (true, "Needs you.", "The run waits for an answer.".to_owned()),
             RunStatus::Failed if is_said => (true, "The run failed.", "Why stands above.".to_owned()),
             RunStatus::Failed => {
                 let error = error.map(|error| format!("{} ({})", error.message, error.code));
-                (true, "The run failed.", error.unwrap_or_else(|| "No reason was recorded.".to_owned()))
+                (
+                    true,
+                    "The run failed.",
+                    error.unwrap_or_else(|| "No reason was recorded.".to_owned()),
+                )
             }
-            RunStatus::Cancelled => (false, "Cancelled.", "A person stopped this run; what came is kept.".to_owned()),
-            RunStatus::Interrupted => {
-                (true, "Interrupted.", "The owner of this run went away; what came is kept.".to_owned())
-            }
+            RunStatus::Cancelled => (
+                false,
+                "Cancelled.",
+                "A person stopped this run; what came is kept.".to_owned(),
+            ),
+            RunStatus::Interrupted => (
+                true,
+                "Interrupted.",
+                "The owner of this run went away; what came is kept.".to_owned(),
+            ),
         };
         Some(words)
     });
-    move || end.get().map(|(warning, title, detail)| view! { <NoticeBox warning title detail/> })
+    move || {
+        end.get()
+            .map(|(warning, title, detail)| view! { <NoticeBox warning title detail/> })
+    }
 }

@@ -26,19 +26,29 @@ impl Fields {
 
     /// The value of a field that has come and is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 
     /// The first field that is not empty.
     pub fn first(&self) -> Option<&str> {
-        self.0.iter().map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
+        self.0
+            .iter()
+            .map(|(_, value)| value.as_str())
+            .find(|value| !value.is_empty())
     }
 }
 
 type Input<'a> = Peekable<Chars<'a>>;
 
 fn skip_space(chars: &mut Input<'_>) -> Option<char> {
-    while chars.next_if(|next| next.is_ascii_whitespace() || *next == ',').is_some() {}
+    while chars
+        .next_if(|next| next.is_ascii_whitespace() || *next == ',')
+        .is_some()
+    {}
     chars.peek().copied()
 }
 
@@ -67,7 +77,9 @@ fn field(chars: &mut Input<'_>) -> Option<(String, Option<String>)> {
         }
         Some(_) => {
             let mut value = String::new();
-            while let Some(next) = chars.next_if(|next| !matches!(next, ',' | '}') && !next.is_ascii_whitespace()) {
+            while let Some(next) =
+                chars.next_if(|next| !matches!(next, ',' | '}') && !next.is_ascii_whitespace())
+            {
                 value.push(next);
             }
             Some((name, Some(value)))

@@ -12,12 +12,19 @@ use crate::ui::{StateKind, StateMark};
 
 /// All messages of a run, the prompt first.
 #[component]
-pub fn Messages(run: RunStore) -> impl IntoView {
+pub fn Messages(
+    /// The run.
+    run: RunStore,
+) -> impl IntoView {
     let messages = {
         let run = run.clone();
         Memo::new(move |_| {
             run.read(Piece::Messages, |state| {
-                state.messages().iter().map(|message| message.message_id.clone()).collect::<Vec<_>>()
+                state
+                    .messages()
+                    .iter()
+                    .map(|message| message.message_id.clone())
+                    .collect::<Vec<_>>()
             })
         })
     };
@@ -36,7 +43,11 @@ fn MessageView(run: RunStore, message_id: MessageId, is_prompt: bool) -> impl In
     let message = run.peek(|state| state.message(&message_id).cloned());
     let state = {
         let message_id = message_id.clone();
-        Memo::new(move |_| run.read(Piece::Messages, |state| state.message(&message_id).map(|message| message.state)))
+        Memo::new(move |_| {
+            run.read(Piece::Messages, |state| {
+                state.message(&message_id).map(|message| message.state)
+            })
+        })
     };
     // That the model has the prompt goes without saying.
     let mark = move || {

@@ -8,6 +8,7 @@ use protocol::state::Retention;
 
 use super::block::{BlockEnd, block_state, is_finished, read_text};
 use super::gap::Gap;
+use super::scope::scoped;
 use super::words;
 use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
@@ -20,7 +21,12 @@ const LINE: usize = 240;
 
 /// A block of reasoning.
 #[component]
-pub fn ReasoningRow(run: RunStore, block_id: BlockId) -> impl IntoView {
+pub fn ReasoningRow(
+    /// The run.
+    run: RunStore,
+    /// The block.
+    block_id: BlockId,
+) -> impl IntoView {
     let clock = PageClock::use_context();
     let is_gone = {
         let (run, block_id) = (run.clone(), block_id.clone());
@@ -35,9 +41,16 @@ pub fn ReasoningRow(run: RunStore, block_id: BlockId) -> impl IntoView {
     };
     let span = {
         let (run, block_id) = (run.clone(), block_id.clone());
-        Memo::new(move |_| run.block(&block_id, |block| (block.started_at, words::block_end(&block.state))))
+        Memo::new(move |_| {
+            run.block(&block_id, |block| {
+                (block.started_at, words::block_end(&block.state))
+            })
+        })
     };
-    let time = move || span.get().map(|(start, end)| words::span(Some(start), end, clock));
+    let time = move || {
+        span.get()
+            .map(|(start, end)| words::span(Some(start), end, clock))
+    };
     move || {
         let (run, block_id) = (run.clone(), block_id.clone());
         if is_gone.get() {
@@ -52,7 +65,9 @@ pub fn ReasoningRow(run: RunStore, block_id: BlockId) -> impl IntoView {
                 />
             })
         } else {
-            Either::Right(view! { <Row run block_id time=Signal::derive(move || time().unwrap_or_default())/> })
+            Either::Right(
+                view! { <Row run block_id time=Signal::derive(move || time().unwrap_or_default())/> },
+            )
         }
     }
 }
@@ -61,7 +76,10 @@ pub fn ReasoningRow(run: RunStore, block_id: BlockId) -> impl IntoView {
 fn Row(run: RunStore, block_id: BlockId, time: Signal<String>) -> impl IntoView {
     let key = run.peek(|state| {
         let block = state.block(&block_id)?;
-        Some(expansion::key(&block.node_id, Some((&block.attempt_id, &block.block_id))))
+        Some(expansion::key(
+            &block.node_id,
+            Some((&block.attempt_id, &block.block_id)),
+        ))
     });
     let open = Expansion::use_context().row(&key.unwrap_or_default(), Signal::stored(false));
     let is_open = open.signal();
@@ -70,18 +88,24 @@ fn Row(run: RunStore, block_id: BlockId, time: Signal<String>) -> impl IntoView 
     let line = {
         let (run, block_id) = (run.clone(), block_id.clone());
         Memo::new(move |_| {
-            let line = if finished.get() { words::first_line } else { words::last_line };
-            run.content(&block_id, |text| line(text, LINE)).unwrap_or_default()
+            let line = if finished.get() {
+                words::first_line
+            } else {
+                words::last_line
+            };
+            run.content(&block_id, |text| line(text, LINE))
+                .unwrap_or_default()
         })
     };
-    let body_id = format!("body-{block_id}");
+    let body_id = scoped(format_args!("body-{block_id}"));
+    let id_prefix = scoped(&block_id);
     let body = {
         let block_id = block_id.clone();
         move || {
             let (run, block_id) = (run.clone(), block_id.clone());
             is_open.get().then(|| {
                 view! {
-                    <MarkdownView id_prefix=block_id.to_string() read=read_text(&run, &block_id) finished mini=true/>
+                    <MarkdownView id_prefix=id_prefix.clone() read=read_text(&run, &block_id) finished mini=true/>
                     <BlockEnd run block_id/>
                 }
             })

@@ -26,7 +26,9 @@ fn write(state: &RunState, node: &NodeId, level: usize, text: &mut String) {
             let number = attempt.attempt_index + 1;
             let status = words::attempt_state(attempt.state.status()).word();
             let (provider, model) = (&attempt.provider, &attempt.model);
-            text.push_str(&format!("--- attempt {number}: {provider}/{model}, {status} ---\n\n"));
+            text.push_str(&format!(
+                "--- attempt {number}: {provider}/{model}, {status} ---\n\n"
+            ));
         }
         for block in state.blocks_of(&attempt.attempt_id) {
             write_block(state, block, level, text);
@@ -43,7 +45,11 @@ fn write_block(state: &RunState, block: &Block, level: usize, text: &mut String)
         }
         BlockBody::ToolRef(reference) => {
             text.push_str(&format!("[{}]", reference.tool_name));
-            match reference.ref_node_id.as_ref().filter(|node| state.node(node).is_some()) {
+            match reference
+                .ref_node_id
+                .as_ref()
+                .filter(|node| state.node(node).is_some())
+            {
                 Some(node) => write_call(state, node, level, text),
                 None => text.push_str(" unresolved"),
             }
@@ -63,7 +69,11 @@ fn write_block(state: &RunState, block: &Block, level: usize, text: &mut String)
 fn write_call(state: &RunState, id: &NodeId, level: usize, text: &mut String) {
     let Some(node) = state.node(id) else { return };
     text.push_str(&format!(" {}\n", words::node_state(node.state.status()).word()));
-    let parts = [(Channel::Arguments, "arguments"), (Channel::Log, "log"), (Channel::Result, "return value")];
+    let parts = [
+        (Channel::Arguments, "arguments"),
+        (Channel::Log, "log"),
+        (Channel::Result, "return value"),
+    ];
     for (channel, title) in parts {
         if let Some(output) = node.outputs.get(&channel) {
             text.push_str(&format!("{title}: {}\n", output.text));

@@ -82,25 +82,46 @@ const GENERIC: ToolView = ToolView {
     variant: Variant::Other,
     title: None,
     arguments: ("Arguments", None),
-    summary: |fields| fields.get("description").or(fields.first()).map(|value| words::first_line(value, SUMMARY)),
+    summary: |fields| {
+        fields
+            .get("description")
+            .or(fields.first())
+            .map(|value| words::first_line(value, SUMMARY))
+    },
     result: |output| (output.bytes > 0).then(|| format::bytes(output.bytes)),
 };
 
 /// The view of a tool.
 pub fn view_of(tool_name: &str) -> ToolView {
     match tool_name {
-        "read_file" => ToolView { variant: Variant::Read, summary: file, result: lines, ..GENERIC },
+        "read_file" => ToolView {
+            variant: Variant::Read,
+            summary: file,
+            result: lines,
+            ..GENERIC
+        },
         "list_dir" => ToolView {
             variant: Variant::Read,
             summary: |fields| Some(field(fields, "path").unwrap_or_else(|| ".".to_owned())),
             result: |output| line_count(output).map(|number| words::counted_as(number, "entry", "entries")),
             ..GENERIC
         },
-        "search_files" | "search" | "grep" => {
-            ToolView { variant: Variant::Search, summary: search, result: lines, ..GENERIC }
-        }
-        "edit_file" => ToolView { variant: Variant::Edit, summary: path, ..GENERIC },
-        "write_file" => ToolView { variant: Variant::Write, summary: path, ..GENERIC },
+        "search_files" | "search" | "grep" => ToolView {
+            variant: Variant::Search,
+            summary: search,
+            result: lines,
+            ..GENERIC
+        },
+        "edit_file" => ToolView {
+            variant: Variant::Edit,
+            summary: path,
+            ..GENERIC
+        },
+        "write_file" => ToolView {
+            variant: Variant::Write,
+            summary: path,
+            ..GENERIC
+        },
         "shell" | "bash" => ToolView {
             variant: Variant::Shell,
             summary: |fields| field(fields, "description").or_else(|| field(fields, "command")),
@@ -165,7 +186,11 @@ fn line_count(output: &Output) -> Option<usize> {
     }
     let lines = output.text.lines().filter(|line| !line.trim().is_empty()).count();
     // A last line in square brackets says what was left out.
-    let note = output.text.lines().next_back().is_some_and(|line| line.starts_with('[') && line.ends_with(']'));
+    let note = output
+        .text
+        .lines()
+        .next_back()
+        .is_some_and(|line| line.starts_with('[') && line.ends_with(']'));
     Some(lines.saturating_sub(usize::from(note)))
 }
 
@@ -187,21 +212,44 @@ mod tests {
     #[test]
     fn a_summary_is_there_before_the_arguments_are_whole() {
         assert_eq!(summary("read_file", r#"{"path": "src/lib"#).unwrap(), "src/lib");
-        assert_eq!(summary("read_file", r#"{"path":"a.rs","offset":30,"limit":67}"#).unwrap(), "a.rs:30–96");
+        assert_eq!(
+            summary("read_file", r#"{"path":"a.rs","offset":30,"limit":67}"#).unwrap(),
+            "a.rs:30–96"
+        );
         assert_eq!(summary("search_files", r#"{"pattern": "next_"#).unwrap(), "next_");
-        assert_eq!(summary("search_files", r#"{"pattern":"x","path":"src"}"#).unwrap(), "x in src");
+        assert_eq!(
+            summary("search_files", r#"{"pattern":"x","path":"src"}"#).unwrap(),
+            "x in src"
+        );
         assert_eq!(summary("list_dir", "{").unwrap(), ".");
-        assert_eq!(summary("run_code", r#"{"description":"Count","code":"1"#).unwrap(), "Count");
-        assert_eq!(summary("some_tool", r#"{"id": "FER-2291\nmore"}"#).unwrap(), "FER-2291");
+        assert_eq!(
+            summary("run_code", r#"{"description":"Count","code":"1"#).unwrap(),
+            "Count"
+        );
+        assert_eq!(
+            summary("some_tool", r#"{"id": "FER-2291\nmore"}"#).unwrap(),
+            "FER-2291"
+        );
         assert_eq!(summary("some_tool", ""), None);
     }
 
     #[test]
     fn a_result_that_is_only_a_preview_is_not_counted() {
-        let whole = Output { text: "a\nb\n[2 more lines]".to_owned(), bytes: 18, ..Output::default() };
+        let whole = Output {
+            text: "a\nb\n[2 more lines]".to_owned(),
+            bytes: 18,
+            ..Output::default()
+        };
         assert_eq!((view_of("read_file").result)(&whole).unwrap(), "2 lines");
-        let reference = protocol::model::ContentRef { bytes: 48_000, sha256: String::new() };
-        let preview = Output { bytes: 48_000, content_ref: Some(reference), ..whole };
+        let reference = protocol::model::ContentRef {
+            bytes: 48_000,
+            sha256: String::new(),
+        };
+        let preview = Output {
+            bytes: 48_000,
+            content_ref: Some(reference),
+            ..whole
+        };
         assert_eq!((view_of("read_file").result)(&preview).unwrap(), "48.0 KB");
     }
 }

@@ -48,19 +48,32 @@ pub fn RunInfo(
     };
     let usage = {
         let run = run.clone();
-        move || run.run(|run| run.usage.as_ref().map(words::tokens)).unwrap_or_else(|| "not known yet".to_owned())
+        move || {
+            run.run(|run| run.usage.as_ref().map(words::tokens))
+                .unwrap_or_else(|| "not known yet".to_owned())
+        }
     };
     let cost = {
         let run = run.clone();
-        move || run.run(|run| run.usage.as_ref().and_then(|usage| usage.cost)).map(|cost| format!("${cost:.4}"))
+        move || {
+            run.run(|run| run.usage.as_ref().and_then(|usage| usage.cost))
+                .map(|cost| format!("${cost:.4}"))
+        }
     };
     let root = {
         let run = run.clone();
         Memo::new(move |_| {
             run.read(Piece::Nodes, |state| {
                 let root = state.root()?;
-                let model = state.children(&root.node_id).next().map(|node| node.node_id.clone());
-                Some((root.announced_at, root.state.end().map(|end| end.finished_at), model))
+                let model = state
+                    .children(&root.node_id)
+                    .next()
+                    .map(|node| node.node_id.clone());
+                Some((
+                    root.announced_at,
+                    root.state.end().map(|end| end.finished_at),
+                    model,
+                ))
             })
         })
     };
@@ -69,16 +82,20 @@ pub fn RunInfo(
         Memo::new(move |_| {
             let model = root.get().and_then(|root| root.2)?;
             let attempt = run.attempts(&model).pop()?;
-            run.attempt(&attempt, |attempt| format!("{} / {}", attempt.provider, attempt.model))
+            run.attempt(&attempt, |attempt| {
+                format!("{} / {}", attempt.provider, attempt.model)
+            })
         })
     };
     let times = move || {
-        root.get().map(|(start, end, _)| view! {
-            <dt>"Started"</dt>
-            <dd><TimeOfDay at=start/></dd>
-            {end.map(|end| view! { <dt>"Finished"</dt><dd><TimeOfDay at=end/></dd> })}
-            <dt>"Duration"</dt>
-            <dd>{move || words::span(Some(start), end, clock)}</dd>
+        root.get().map(|(start, end, _)| {
+            view! {
+                <dt>"Started"</dt>
+                <dd><TimeOfDay at=start/></dd>
+                {end.map(|end| view! { <dt>"Finished"</dt><dd><TimeOfDay at=end/></dd> })}
+                <dt>"Duration"</dt>
+                <dd>{move || words::span(Some(start), end, clock)}</dd>
+            }
         })
     };
     let digest_words = move || match digest.get() {

@@ -42,7 +42,11 @@ pub fn RunView(
         view! { <FoldLine run=run.clone() number is_open on_toggle=Callback::new(move |()| open.toggle())/> }
     });
     let run_id = run.run_id().to_string();
-    let body = move || is_open.get().then(|| view! { <RunBody run=run.clone() digest asked/> });
+    let body = move || {
+        is_open
+            .get()
+            .then(|| view! { <RunBody run=run.clone() digest asked/> })
+    };
     view! {
         <section
             class="run"
@@ -61,17 +65,32 @@ pub fn RunView(
 #[component]
 fn FoldLine(run: RunStore, number: usize, is_open: Signal<bool>, on_toggle: Callback<()>) -> impl IntoView {
     let clock = PageClock::use_context();
-    let prompt = run.peek(|state| state.messages().first().map(|message| words::line(&message.text, 60)).unwrap_or_default());
+    let prompt = run.peek(|state| {
+        state
+            .messages()
+            .first()
+            .map(|message| words::line(&message.text, 60))
+            .unwrap_or_default()
+    });
     let facts = Memo::new(move |_| {
         run.read(Piece::Nodes, |state| {
-            let end = state.root().and_then(|root| root.state.end().map(|end| end.finished_at));
-            (state.blocks().len(), state.root().map(|root| root.announced_at), end)
+            let end = state
+                .root()
+                .and_then(|root| root.state.end().map(|end| end.finished_at));
+            (
+                state.blocks().len(),
+                state.root().map(|root| root.announced_at),
+                end,
+            )
         })
     });
     let words = move || {
         let (blocks, start, end) = facts.get();
         let blocks = words::counted(blocks, "block");
-        format!("Run {number} · {prompt} · {blocks} · {}", words::span(start, end, clock))
+        format!(
+            "Run {number} · {prompt} · {blocks} · {}",
+            words::span(start, end, clock)
+        )
     };
     view! {
         <div class="foldline">
@@ -94,7 +113,9 @@ fn RunBody(run: RunStore, digest: Memo<Option<String>>, asked: RwSignal<bool>) -
     let top = {
         let run = run.clone();
         Memo::new(move |_| {
-            let root = run.read(Piece::Nodes, |state| state.root().map(|root| root.node_id.clone()));
+            let root = run.read(Piece::Nodes, |state| {
+                state.root().map(|root| root.node_id.clone())
+            });
             root.map(|root| run.children(&root)).unwrap_or_default()
         })
     };

@@ -13,6 +13,7 @@ use facts::Row;
 use super::io::IoSections;
 use super::llm_node_content::LEVELS;
 use super::model_row::ModelRow;
+use super::scope::scoped;
 use super::words;
 use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
@@ -22,26 +23,47 @@ use crate::ui::{Icon, IconButton, IconName, StateMark};
 
 /// The row of a call, with what it called within.
 #[component]
-pub fn ToolRow(run: RunStore, call: Call, depth: usize) -> impl IntoView {
+pub fn ToolRow(
+    /// The run.
+    run: RunStore,
+    /// What it stands for.
+    call: Call,
+    /// How many model nodes it lies within.
+    depth: usize,
+) -> impl IntoView {
     let block: Option<(AttemptId, BlockId, NodeId)> = match &call {
         Call::Node(_) => None,
         Call::Block(id) => run.peek(|state| {
-            state.block(id).map(|block| (block.attempt_id.clone(), block.block_id.clone(), block.node_id.clone()))
+            state.block(id).map(|block| {
+                (
+                    block.attempt_id.clone(),
+                    block.block_id.clone(),
+                    block.node_id.clone(),
+                )
+            })
         }),
     };
     // A row keeps its ids from the start, also while its node has not come.
     let (key, own_id) = match (&call, &block) {
-        (_, Some((attempt, block, node))) => (expansion::key(node, Some((attempt, block))), block.to_string()),
+        (_, Some((attempt, block, node))) => {
+            (expansion::key(node, Some((attempt, block))), block.to_string())
+        }
         (Call::Node(node), None) => (expansion::key(node, None), node.to_string()),
         (Call::Block(block), None) => (block.to_string(), block.to_string()),
     };
-    let open = Expansion::use_context().row(&key, Signal::stored(false));
-    let is_open = open.signal();
     let clock = PageClock::use_context();
     let selection = Selection::use_context();
-
-    let row = StoredValue::new(Row { run: run.clone(), call });
+    let row = StoredValue::new(Row {
+        run: run.clone(),
+        call,
+    });
     let node_id = Memo::new(move |_| row.with_value(Row::node_id));
+    let is_marked =
+        Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is_within(node))));
+    // The path to a selected node is open, and stays so: closing it by itself would move what is being read.
+    let was_marked = Memo::new(move |before| before.copied().unwrap_or(false) || is_marked.get());
+    let open = Expansion::use_context().row(&key, was_marked);
+    let is_open = open.signal();
     let known_id = Memo::new(move |_| row.with_value(Row::known_id));
     let tool = Memo::new(move |_| row.with_value(Row::tool_name));
     let state = Memo::new(move |_| row.with_value(Row::state));
@@ -53,8 +75,8 @@ pub fn ToolRow(run: RunStore, call: Call, depth: usize) -> impl IntoView {
     let time = move || row.with_value(|row| row.time(clock));
 
     let view = move || tool.with(|tool| super::registry::view_of(tool));
-    let is_selected = Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is(node))));
-    let is_marked = Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is_within(node))));
+    let is_selected =
+        Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is(node))));
     let class = move || {
         let mark = match (is_selected.get(), is_marked.get()) {
             (true, _) => " row--selected",
@@ -64,9 +86,21 @@ pub fn ToolRow(run: RunStore, call: Call, depth: usize) -> impl IntoView {
         [view().variant.class(), mark].concat()
     };
     let icon = Signal::derive(move || view().variant.icon());
-    let name_class = move || if view().title.is_some() { "row__name row__name--plain" } else { "row__name" };
+    let name_class = move || {
+        if view().title.is_some() {
+            "row__name row__name--plain"
+        } else {
+            "row__name"
+        }
+    };
     let name = move || view().title.map_or_else(|| tool.get(), str::to_owned);
-    let meta_class = move || if progress.with(Option::is_some) { "row__meta row__meta--keep" } else { "row__meta" };
+    let meta_class = move || {
+        if progress.with(Option::is_some) {
+            "row__meta row__meta--keep"
+        } else {
+            "row__meta"
+        }
+    };
     let bar = move || {
         progress.get().map(|(done, total)| {
             let label = format!("{} progress", tool.get_untracked());
@@ -74,27 +108,37 @@ pub fn ToolRow(run: RunStore, call: Call, depth: usize) -> impl IntoView {
         })
     };
 
-    let body_id = format!("body-{own_id}");
+    let body_id = scoped(format_args!("body-{own_id}"));
     let io = {
         let run = run.clone();
         move || {
             is_open.get().then(|| {
-                known_id.get().map(|node_id| view! { <IoSections run=run.clone() node_id/> })
+                known_id
+                    .get()
+                    .map(|node_id| view! { <IoSections run=run.clone() node_id/> })
             })
         }
     };
     // The sub-calls of a program are always visible; what a function called within shows when it is opened.
-    let shown = Memo::new(move |_| if is_code.get() || is_open.get() { children.get() } else { Vec::new() });
+    let shown = Memo::new(move |_| {
+        if is_code.get() || is_open.get() {
+            children.get()
+        } else {
+            Vec::new()
+        }
+    });
     let nest = move || {
         let run = run.clone();
-        (!shown.with(Vec::is_empty)).then(|| view! {
-            <div class="nest">
-                <For
-                    each=move || shown.get()
-                    key=Clone::clone
-                    children=move |child| child_view(run.clone(), child, depth)
-                />
-            </div>
+        (!shown.with(Vec::is_empty)).then(|| {
+            view! {
+                <div class="nest">
+                    <For
+                        each=move || shown.get()
+                        key=Clone::clone
+                        children=move |child| child_view(run.clone(), child, depth)
+                    />
+                </div>
+            }
         })
     };
     let has_nest = Memo::new(move |_| !shown.with(Vec::is_empty));
@@ -137,7 +181,11 @@ pub fn ToolRow(run: RunStore, call: Call, depth: usize) -> impl IntoView {
 
 /// What can be done with a row, over its meta slot: nothing moves when it comes.
 #[component]
-pub fn RowActions(#[prop(into)] node_id: Signal<Option<NodeId>>) -> impl IntoView {
+pub fn RowActions(
+    /// The node.
+    #[prop(into)]
+    node_id: Signal<Option<NodeId>>,
+) -> impl IntoView {
     let selection = Selection::use_context();
     let locate = Callback::new(move |_| {
         if let Some(node) = node_id.get_untracked() {
@@ -179,7 +227,12 @@ pub fn child_view(run: RunStore, node_id: NodeId, depth: usize) -> AnyView {
 /// Where the levels end: what lies deeper is reached in the details panel.
 #[component]
 fn DepthBoundary(run: RunStore, node_id: NodeId) -> impl IntoView {
-    let name = run.peek(|state| state.node(&node_id).map(|node| node.name.clone()).unwrap_or_default());
+    let name = run.peek(|state| {
+        state
+            .node(&node_id)
+            .map(|node| node.name.clone())
+            .unwrap_or_default()
+    });
     let deeper = run.peek(|state| {
         let mut pending = vec![node_id.clone()];
         let mut models = 0;
@@ -189,7 +242,10 @@ fn DepthBoundary(run: RunStore, node_id: NodeId) -> impl IntoView {
         }
         models
     });
-    let words = format!("Level {LEVELS}. {name} and deeper: {}.", words::counted(deeper, "model call"));
+    let words = format!(
+        "Level {LEVELS}. {name} and deeper: {}.",
+        words::counted(deeper, "model call")
+    );
     view! {
         <div class="depth" data-node-id=node_id.to_string()>
             <Icon icon=IconName::NoticeDepth/>

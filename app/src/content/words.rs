@@ -100,7 +100,9 @@ pub fn span(started_at: Option<Timestamp>, finished_at: Option<Timestamp>, clock
 pub fn node_span(node: &Node, clock: PageClock) -> String {
     match node.state.end() {
         // Nobody saw its end.
-        Some(end) if end.status == NodeStatus::Interrupted && node.started_at.is_some() => "unknown".to_owned(),
+        Some(end) if end.status == NodeStatus::Interrupted && node.started_at.is_some() => {
+            "unknown".to_owned()
+        }
         Some(end) => span(node.started_at, Some(end.finished_at), clock),
         None => span(node.started_at, None, clock),
     }
@@ -126,12 +128,20 @@ pub fn counted(number: usize, thing: &str) -> String {
 
 /// A number and its thing, whose plural is not regular.
 pub fn counted_as(number: usize, one: &str, more: &str) -> String {
-    format!("{} {}", format::count(number as u64), if number == 1 { one } else { more })
+    format!(
+        "{} {}",
+        format::count(number as u64),
+        if number == 1 { one } else { more }
+    )
 }
 
 /// Tokens in words.
 pub fn tokens(usage: &Usage) -> String {
-    let mut words = format!("{} in, {} out", format::count(usage.input_tokens), format::count(usage.output_tokens));
+    let mut words = format!(
+        "{} in, {} out",
+        format::count(usage.input_tokens),
+        format::count(usage.output_tokens)
+    );
     if let Some(reasoning) = usage.reasoning_tokens {
         words.push_str(&format!(" ({} reasoning)", format::count(reasoning)));
     }
@@ -144,7 +154,12 @@ pub fn tokens(usage: &Usage) -> String {
 /// One line of a text, at most so many characters.
 pub fn line(text: &str, most: usize) -> String {
     let mut words = String::new();
-    for (place, character) in text.trim_start().chars().take_while(|character| *character != '\n').enumerate() {
+    for (place, character) in text
+        .trim_start()
+        .chars()
+        .take_while(|character| *character != '\n')
+        .enumerate()
+    {
         if place == most {
             words.push('…');
             break;
@@ -157,13 +172,24 @@ pub fn line(text: &str, most: usize) -> String {
 
 /// The first line of a text that says anything, at most so many characters.
 pub fn first_line(text: &str, most: usize) -> String {
-    line(text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default(), most)
+    line(
+        text.lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default(),
+        most,
+    )
 }
 
 /// The last line of a text that says anything, at most so many characters. Looks at the end of the text only.
 pub fn last_line(text: &str, most: usize) -> String {
     let tail = &text[text.floor_char_boundary(text.len().saturating_sub(4_096))..];
-    line(tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default(), most)
+    line(
+        tail.lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default(),
+        most,
+    )
 }
 
 /// Raw output as it can be shown: control characters (of ANSI escapes, NUL) become their symbols.
@@ -174,9 +200,9 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     }
     let symbol = |character: char| match character {
         '\u{7f}' => '\u{2421}',
-        control if is_hidden(control) => {
-            char::from_u32(0x2400 + control as u32).filter(|_| control < ' ').unwrap_or(char::REPLACEMENT_CHARACTER)
-        }
+        control if is_hidden(control) => char::from_u32(0x2400 + control as u32)
+            .filter(|_| control < ' ')
+            .unwrap_or(char::REPLACEMENT_CHARACTER),
         plain => plain,
     };
     Cow::Owned(text.chars().map(symbol).collect())

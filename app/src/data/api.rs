@@ -20,7 +20,10 @@ mod browser {
     use crate::data::port::{SessionPage, SessionQuery, SessionsPage, Setup};
 
     fn unreachable_server(error: &gloo_net::Error) -> Problem {
-        problem("network", format!("The server cannot be reached ({error}). Nothing was lost: try again."))
+        problem(
+            "network",
+            format!("The server cannot be reached ({error}). Nothing was lost: try again."),
+        )
     }
 
     async fn checked(response: Response) -> Result<Response, Problem> {
@@ -30,7 +33,10 @@ mod browser {
         let status = response.status();
         Err(response.json::<Problem>().await.unwrap_or_else(|_| Problem {
             status,
-            ..problem("http", format!("The server answered {status} {}.", response.status_text()))
+            ..problem(
+                "http",
+                format!("The server answered {status} {}.", response.status_text()),
+            )
         }))
     }
 
@@ -46,7 +52,10 @@ mod browser {
         answer(Request::get(path).send().await).await
     }
 
-    async fn post<B: Serialize, T: DeserializeOwned>(request: RequestBuilder, body: &B) -> Result<T, Problem> {
+    async fn post<B: Serialize, T: DeserializeOwned>(
+        request: RequestBuilder,
+        body: &B,
+    ) -> Result<T, Problem> {
         let request = request.json(body).map_err(|error| unreachable_server(&error))?;
         answer(request.send().await).await
     }
@@ -58,15 +67,16 @@ mod browser {
 
     /// Creates a run. The same `key` gives the same run, so that repeating the call is harmless.
     pub async fn create_run(session: &SessionId, body: &CreateRun, key: &str) -> Result<RunCreated, Problem> {
-        let request =
-            Request::post(&format!("/api/sessions/{session}/runs")).header("Idempotency-Key", key);
+        let request = Request::post(&format!("/api/sessions/{session}/runs")).header("Idempotency-Key", key);
         post(request, body).await
     }
 
     /// Stops a run. Repeating it is harmless.
     pub async fn cancel_run(run: &RunId) -> Result<(), Problem> {
         let response = Request::post(&format!("/api/runs/{run}/cancel")).send().await;
-        checked(response.map_err(|error| unreachable_server(&error))?).await.map(drop)
+        checked(response.map_err(|error| unreachable_server(&error))?)
+            .await
+            .map(drop)
     }
 
     /// What can be started.
@@ -81,8 +91,10 @@ mod browser {
             ("status", query.status.map(|status| status.as_str())),
             ("before", query.before.as_deref()),
         ];
-        let fields: Vec<(&str, &str)> =
-            fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect();
+        let fields: Vec<(&str, &str)> = fields
+            .into_iter()
+            .filter_map(|(name, value)| value.map(|value| (name, value)))
+            .collect();
         answer(Request::get("/api/sessions").query(fields).send().await).await
     }
 
@@ -102,7 +114,11 @@ mod browser {
         let path = format!("/api/sessions/{session}");
         let (summary, setup) = try_join(get::<SessionSummary>(&path), setup()).await?;
         let snapshots = try_join_all(summary.runs.iter().map(|run| snapshot(&run.run_id))).await?;
-        Ok(SessionPage { summary, snapshots, setup })
+        Ok(SessionPage {
+            summary,
+            snapshots,
+            setup,
+        })
     }
 
     /// A part of what a channel of a node holds, from a byte on: at most `length` bytes, cut at a character.
@@ -118,7 +134,10 @@ mod browser {
             .send()
             .await;
         let response = checked(response.map_err(|error| unreachable_server(&error))?).await?;
-        let bytes = response.binary().await.map_err(|error| unreachable_server(&error))?;
+        let bytes = response
+            .binary()
+            .await
+            .map_err(|error| unreachable_server(&error))?;
         // A server that does not know ranges sends the whole.
         let bytes = match (response.status(), usize::try_from(from)) {
             (200, Ok(from)) => bytes.get(from..).unwrap_or_default(),
@@ -133,6 +152,11 @@ mod browser {
     /// A key that no other request has.
     pub fn idempotency_key() -> String {
         let part = || (js_sys::Math::random() * 2f64.powi(48)) as u64;
-        format!("page-{:x}-{:012x}{:012x}", js_sys::Date::now() as u64, part(), part())
+        format!(
+            "page-{:x}-{:012x}{:012x}",
+            js_sys::Date::now() as u64,
+            part(),
+            part()
+        )
     }
 }

@@ -24,7 +24,11 @@ impl PageClock {
 
     /// A clock that stands at a time until it is started.
     pub fn starting_at(now: Timestamp) -> Self {
-        Self { now: RwSignal::new(now), offset: RwSignal::new(None), zone: RwSignal::new(None) }
+        Self {
+            now: RwSignal::new(now),
+            offset: RwSignal::new(None),
+            zone: RwSignal::new(None),
+        }
     }
 
     /// The server's time, in milliseconds since the Unix epoch; readers are told as it goes on.
@@ -77,7 +81,8 @@ impl PageClock {
     pub fn start(self) {
         use std::time::Duration;
         Effect::new(move |_| {
-            self.zone.set(Some(-(js_sys::Date::new_0().get_timezone_offset() as i32)));
+            self.zone
+                .set(Some(-(js_sys::Date::new_0().get_timezone_offset() as i32)));
         });
         Effect::new(move |_| {
             let ticking = set_interval_with_handle(
@@ -109,7 +114,8 @@ pub fn datetime(at: Timestamp) -> String {
 
 /// The day of a time, in days since the Unix epoch, so many minutes east of UTC.
 pub fn day_of(at: Timestamp, minutes_east: i32) -> i64 {
-    at.saturating_add(i64::from(minutes_east) * 60_000).div_euclid(86_400_000)
+    at.saturating_add(i64::from(minutes_east) * 60_000)
+        .div_euclid(86_400_000)
 }
 
 /// Year, month and day of a day since the Unix epoch (the proleptic Gregorian calendar).
@@ -122,9 +128,17 @@ pub fn date(days: i64) -> (i64, u32, u32) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, u32::try_from(month).unwrap_or(1), u32::try_from(day).unwrap_or(1))
+    (
+        year,
+        u32::try_from(month).unwrap_or(1),
+        u32::try_from(day).unwrap_or(1),
+    )
 }
 
 /// A time of day, by the server's clock: UTC as the server renders it, local time in the browser.

@@ -177,13 +177,18 @@ impl Connection {
             Input::Follow(run, seq) => self.follow(run, seq, now, &mut actions),
             Input::Unfollow(run) => {
                 if self.runs.remove(&run).is_some() && self.is_open() {
-                    actions.push(Action::Send(ClientFrame::Unsubscribe(Subject::Run { run, after: 0 })));
+                    actions.push(Action::Send(ClientFrame::Unsubscribe(Subject::Run {
+                        run,
+                        after: 0,
+                    })));
                 }
                 self.close_if_idle(&mut actions);
             }
             Input::FollowSessions(wanted) => {
                 if wanted != self.sessions && self.is_open() {
-                    let topic = Subject::Topic { topic: Topic::Sessions };
+                    let topic = Subject::Topic {
+                        topic: Topic::Sessions,
+                    };
                     actions.push(Action::Send(if wanted {
                         ClientFrame::Subscribe(topic)
                     } else {
@@ -237,10 +242,19 @@ impl Connection {
     }
 
     fn follow(&mut self, run: RunId, seq: u64, now: i64, actions: &mut Vec<Action>) {
-        let followed = Followed { seq, acknowledged: (seq, now), snapshot: None, asked: None, ended: false };
+        let followed = Followed {
+            seq,
+            acknowledged: (seq, now),
+            snapshot: None,
+            asked: None,
+            ended: false,
+        };
         self.runs.insert(run.clone(), followed);
         if self.is_open() {
-            actions.push(Action::Send(ClientFrame::Subscribe(Subject::Run { run, after: seq })));
+            actions.push(Action::Send(ClientFrame::Subscribe(Subject::Run {
+                run,
+                after: seq,
+            })));
         } else {
             self.open_if_wanted(now, actions);
         }
@@ -268,12 +282,17 @@ impl Connection {
             followed.snapshot = None;
             followed.asked = None;
             if !followed.ended {
-                let subject = Subject::Run { run: run.clone(), after: followed.seq };
+                let subject = Subject::Run {
+                    run: run.clone(),
+                    after: followed.seq,
+                };
                 actions.push(Action::Send(ClientFrame::Subscribe(subject)));
             }
         }
         if self.sessions {
-            let subject = Subject::Topic { topic: Topic::Sessions };
+            let subject = Subject::Topic {
+                topic: Topic::Sessions,
+            };
             actions.push(Action::Send(ClientFrame::Subscribe(subject)));
         }
         self.show(ConnectionState::Live, actions);
@@ -287,7 +306,10 @@ impl Connection {
         let jittered = (pause as f64 * (0.5 + random.clamp(0.0, 1.0) / 2.0)) as i64;
         self.failures = self.failures.saturating_add(1);
         self.socket = Socket::Pausing(now + jittered);
-        if !matches!(self.shown, ConnectionState::Reconnecting { .. } | ConnectionState::Offline { .. }) {
+        if !matches!(
+            self.shown,
+            ConnectionState::Reconnecting { .. } | ConnectionState::Offline { .. }
+        ) {
             self.show(ConnectionState::Reconnecting { since: now }, actions);
         }
     }
@@ -300,8 +322,11 @@ impl Connection {
 
     fn awake(&mut self, now: i64, actions: &mut Vec<Action>) {
         if let ConnectionState::Offline { since } = self.shown {
-            let state =
-                if self.is_open() { ConnectionState::Live } else { ConnectionState::Reconnecting { since } };
+            let state = if self.is_open() {
+                ConnectionState::Live
+            } else {
+                ConnectionState::Reconnecting { since }
+            };
             self.show(state, actions);
         }
         match self.socket {
@@ -348,7 +373,9 @@ impl Connection {
         self.heard(now, actions);
         match frame {
             ServerFrame::ExecutionStream(frame) => {
-                let Some(followed) = self.runs.get_mut(&frame.run_id) else { return };
+                let Some(followed) = self.runs.get_mut(&frame.run_id) else {
+                    return;
+                };
                 if frame.schema_version != SCHEMA_VERSION {
                     other_version(&frame.run_id.clone(), followed, frame.schema_version, actions);
                 } else if !followed.ended && followed.snapshot.is_none() {
@@ -356,9 +383,15 @@ impl Connection {
                 }
             }
             ServerFrame::StreamState(stream) => actions.push(Action::Stream(stream)),
-            ServerFrame::SnapshotBegin { schema_version, run, reset } => {
+            ServerFrame::SnapshotBegin {
+                schema_version,
+                run,
+                reset,
+            } => {
                 let id = run.run_id.clone();
-                let Some(followed) = self.runs.get_mut(&id) else { return };
+                let Some(followed) = self.runs.get_mut(&id) else {
+                    return;
+                };
                 if schema_version == SCHEMA_VERSION {
                     followed.snapshot = Some((Assembler::new(run), reset));
                 } else {
@@ -366,16 +399,24 @@ impl Connection {
                 }
             }
             ServerFrame::SnapshotPart { run_id, number, part } => {
-                let Some(followed) = self.runs.get_mut(&run_id) else { return };
-                let Some((assembler, _)) = &mut followed.snapshot else { return };
+                let Some(followed) = self.runs.get_mut(&run_id) else {
+                    return;
+                };
+                let Some((assembler, _)) = &mut followed.snapshot else {
+                    return;
+                };
                 if assembler.add(number, *part).is_err() {
                     followed.snapshot = None;
                     self.missing(&run_id, Resync::Ops, now, actions);
                 }
             }
             ServerFrame::SnapshotEnd { run_id, parts } => {
-                let Some(followed) = self.runs.get_mut(&run_id) else { return };
-                let Some((assembler, reset)) = followed.snapshot.take() else { return };
+                let Some(followed) = self.runs.get_mut(&run_id) else {
+                    return;
+                };
+                let Some((assembler, reset)) = followed.snapshot.take() else {
+                    return;
+                };
                 match assembler.finish(parts) {
                     Ok(snapshot) => actions.push(Action::Replace(Box::new(snapshot), reset)),
                     Err(_) => self.missing(&run_id, Resync::Ops, now, actions),
@@ -411,16 +452,24 @@ impl Connection {
 
     fn missing(&mut self, run: &RunId, what: Resync, now: i64, actions: &mut Vec<Action>) {
         let is_open = self.is_open();
-        let Some(followed) = self.runs.get_mut(run) else { return };
+        let Some(followed) = self.runs.get_mut(run) else {
+            return;
+        };
         // What is on its way is not asked for again with every frame that cannot be used without it.
         if !is_open || followed.ended || followed.asked.is_some_and(|asked| now - asked < APART) {
             return;
         }
         followed.asked = Some(now);
-        actions.push(Action::Send(ClientFrame::Unsubscribe(Subject::Run { run: run.clone(), after: 0 })));
+        actions.push(Action::Send(ClientFrame::Unsubscribe(Subject::Run {
+            run: run.clone(),
+            after: 0,
+        })));
         match what {
             Resync::Ops => {
-                let subject = Subject::Run { run: run.clone(), after: followed.seq };
+                let subject = Subject::Run {
+                    run: run.clone(),
+                    after: followed.seq,
+                };
                 actions.push(Action::Send(ClientFrame::Subscribe(subject)));
             }
             Resync::Whole => actions.push(Action::Fetch(run.clone())),
@@ -432,7 +481,10 @@ fn acknowledge(run: &RunId, followed: &mut Followed, now: i64, actions: &mut Vec
     let (seq, at) = followed.acknowledged;
     if followed.seq > seq && now - at >= APART {
         followed.acknowledged = (followed.seq, now);
-        actions.push(Action::Send(ClientFrame::Ack { run: run.clone(), seq: followed.seq }));
+        actions.push(Action::Send(ClientFrame::Ack {
+            run: run.clone(),
+            seq: followed.seq,
+        }));
     }
 }
 
@@ -445,7 +497,11 @@ fn other_version(run: &RunId, followed: &mut Followed, version: u32, actions: &m
 }
 
 fn report(run: Option<RunId>, code: &str, detail: String) -> Action {
-    Action::Report(Problem { run, code: code.to_owned(), detail })
+    Action::Report(Problem {
+        run,
+        code: code.to_owned(),
+        detail,
+    })
 }
 
 #[cfg(test)]

@@ -31,7 +31,10 @@ pub fn key(node: &NodeId, block: Option<(&AttemptId, &BlockId)>) -> String {
 pub struct Open {
     choice: ArcRwSignal<Option<bool>>,
     default: Signal<bool>,
-    #[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only the browser keeps choices"))]
+    #[cfg_attr(
+        not(feature = "hydrate"),
+        expect(dead_code, reason = "only the browser keeps choices")
+    )]
     all: Expansion,
 }
 
@@ -43,12 +46,18 @@ impl Expansion {
 
     /// A row by its key, with what holds until the user chooses.
     pub fn row(&self, key: &str, default: impl Into<Signal<bool>>) -> Open {
-        Open { choice: self.choice(key), default: default.into(), all: self.clone() }
+        Open {
+            choice: self.choice(key),
+            default: default.into(),
+            all: self.clone(),
+        }
     }
 
     fn choice(&self, key: &str) -> ArcRwSignal<Option<bool>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(key.to_owned()).or_insert_with(|| ArcRwSignal::new(None)).clone()
+        all.entry(key.to_owned())
+            .or_insert_with(|| ArcRwSignal::new(None))
+            .clone()
     }
 
     /// Takes in what the browser session kept, once the page is hydrated.
@@ -57,8 +66,9 @@ impl Expansion {
         let all = self.clone();
         Effect::new(move |_| {
             let kept = storage().and_then(|storage| storage.get_item(STORAGE_KEY).ok().flatten());
-            let kept: HashMap<String, bool> =
-                kept.and_then(|kept| serde_json::from_str(&kept).ok()).unwrap_or_default();
+            let kept: HashMap<String, bool> = kept
+                .and_then(|kept| serde_json::from_str(&kept).ok())
+                .unwrap_or_default();
             for (key, open) in kept {
                 all.choice(&key).set(Some(open));
             }
@@ -69,7 +79,9 @@ impl Expansion {
     fn keep(&self) {
         let chosen: HashMap<String, bool> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let chosen = all.iter().filter_map(|(key, choice)| Some((key.clone(), choice.get_untracked()?)));
+            let chosen = all
+                .iter()
+                .filter_map(|(key, choice)| Some((key.clone(), choice.get_untracked()?)));
             chosen.take(MOST).collect()
         };
         if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(&chosen)) {

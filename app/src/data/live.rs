@@ -15,7 +15,10 @@ mod browser;
 pub struct Live {
     state: RwSignal<ConnectionState>,
     problems: RwSignal<Vec<Problem>>,
-    #[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only the browser hears from the server"))]
+    #[cfg_attr(
+        not(feature = "hydrate"),
+        expect(dead_code, reason = "only the browser hears from the server")
+    )]
     clock: PageClock,
 }
 

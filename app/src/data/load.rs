@@ -28,7 +28,9 @@ pub fn sessions(query: impl Fn() -> SessionQuery + Send + Sync + 'static) -> Res
     #[cfg(feature = "hydrate")]
     {
         Resource::new_blocking(query, |query| {
-            send_wrapper::SendWrapper::new(async move { super::api::sessions_page(query).await.map(Arc::new) })
+            send_wrapper::SendWrapper::new(
+                async move { super::api::sessions_page(query).await.map(Arc::new) },
+            )
         })
     }
     #[cfg(not(feature = "hydrate"))]
@@ -58,7 +60,9 @@ pub fn session(id: impl Fn() -> String + Send + Sync + 'static) -> Resource<Load
     #[cfg(feature = "hydrate")]
     {
         Resource::new_blocking(id, |id| {
-            send_wrapper::SendWrapper::new(async move { super::api::session_page(parse(&id)?).await.map(Arc::new) })
+            send_wrapper::SendWrapper::new(async move {
+                super::api::session_page(parse(&id)?).await.map(Arc::new)
+            })
         })
     }
     #[cfg(not(feature = "hydrate"))]

@@ -145,7 +145,10 @@ impl RunStore {
     /// Reads a channel of a node, where it holds anything.
     pub fn output<T>(&self, id: &NodeId, channel: Channel, read: impl FnOnce(&Output) -> T) -> Option<T> {
         self.read(Piece::Output(id.clone(), channel), |state| {
-            state.node(id).and_then(|node| node.outputs.get(&channel)).map(read)
+            state
+                .node(id)
+                .and_then(|node| node.outputs.get(&channel))
+                .map(read)
         })
     }
 
@@ -159,7 +162,10 @@ impl RunStore {
     /// The attempts of a node, in order.
     pub fn attempts(&self, id: &NodeId) -> Vec<AttemptId> {
         self.read(Piece::Attempts(id.clone()), |state| {
-            state.attempts_of(id).map(|attempt| attempt.attempt_id.clone()).collect()
+            state
+                .attempts_of(id)
+                .map(|attempt| attempt.attempt_id.clone())
+                .collect()
         })
     }
 
@@ -176,7 +182,10 @@ impl RunStore {
     /// Reads the text of a block, where it has any.
     pub fn content<T>(&self, id: &BlockId, read: impl FnOnce(&str) -> T) -> Option<T> {
         self.read(Piece::Content(id.clone()), |state| {
-            state.block(id).and_then(|block| block.body.content()).map(|content| read(&content.text))
+            state
+                .block(id)
+                .and_then(|block| block.body.content())
+                .map(|content| read(&content.text))
         })
     }
 
@@ -229,7 +238,12 @@ impl RunStore {
 
     /// Takes in what a live stream is doing.
     pub fn set_stream(&self, stream: StreamState) {
-        let newer = self.0.state.write().unwrap_or_else(PoisonError::into_inner).set_stream(stream);
+        let newer = self
+            .0
+            .state
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .set_stream(stream);
         if newer {
             self.changed(HashSet::from([Piece::Streams]));
         }
@@ -240,14 +254,20 @@ impl RunStore {
         let (pieces, everything) = {
             let mut changed = lock(&self.0.changed);
             changed.is_scheduled = false;
-            (std::mem::take(&mut changed.pieces), std::mem::take(&mut changed.everything))
+            (
+                std::mem::take(&mut changed.pieces),
+                std::mem::take(&mut changed.everything),
+            )
         };
         let triggers: Vec<ArcTrigger> = {
             let known = lock(&self.0.triggers);
             if everything {
                 known.values().cloned().collect()
             } else {
-                pieces.iter().filter_map(|piece| known.get(piece).cloned()).collect()
+                pieces
+                    .iter()
+                    .filter_map(|piece| known.get(piece).cloned())
+                    .collect()
             }
         };
         for trigger in triggers {
@@ -295,13 +315,20 @@ fn note(state: &RunState, change: Change, pieces: &mut HashSet<Piece>) {
                 pieces.insert(Piece::Children(parent));
             }
             // Updates that were held for it have been applied with it.
-            let channels = state.node(&id).into_iter().flat_map(|node| node.outputs.keys().copied());
+            let channels = state
+                .node(&id)
+                .into_iter()
+                .flat_map(|node| node.outputs.keys().copied());
             pieces.extend(channels.map(|channel| Piece::Output(id.clone(), channel)));
             pieces.extend([Piece::Nodes, Piece::Node(id)]);
         }
         Change::Node(id) => {
             // Its end says what its channels hold.
-            pieces.extend(Channel::ALL.iter().map(|channel| Piece::Output(id.clone(), *channel)));
+            pieces.extend(
+                Channel::ALL
+                    .iter()
+                    .map(|channel| Piece::Output(id.clone(), *channel)),
+            );
             pieces.extend([Piece::Nodes, Piece::Node(id)]);
         }
         Change::Output(id, channel) => drop(pieces.insert(Piece::Output(id, channel))),
@@ -314,7 +341,10 @@ fn note(state: &RunState, change: Change, pieces: &mut HashSet<Piece>) {
         }
         Change::Block(id) => {
             if let Some(block) = state.block(&id)
-                && matches!(block.body, BlockBody::ToolRef(_) | BlockBody::ParallelGroup { .. })
+                && matches!(
+                    block.body,
+                    BlockBody::ToolRef(_) | BlockBody::ParallelGroup { .. }
+                )
             {
                 pieces.insert(Piece::Blocks(block.attempt_id.clone()));
             }

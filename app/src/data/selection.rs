@@ -32,13 +32,22 @@ impl Selection {
         above: Signal<HashSet<NodeId>>,
         select: Callback<Option<NodeId>>,
     ) -> Self {
-        Self { node, above, select, reveal: RwSignal::new(None) }
+        Self {
+            node,
+            above,
+            select,
+            reveal: RwSignal::new(None),
+        }
     }
 
     /// The selection in context, or one in which nothing is ever selected.
     pub fn use_context() -> Self {
         use_context().unwrap_or_else(|| {
-            Self::new(Signal::stored(None), Signal::stored(HashSet::new()), Callback::new(|_| {}))
+            Self::new(
+                Signal::stored(None),
+                Signal::stored(HashSet::new()),
+                Callback::new(|_| {}),
+            )
         })
     }
 

@@ -23,7 +23,10 @@ impl SessionStore {
     pub fn new(page: &SessionPage) -> Self {
         let session = page.summary.session_id.clone();
         let runs = page.summary.runs.iter().map(|summary| {
-            let snapshot = page.snapshots.iter().find(|snapshot| snapshot.run.run_id == summary.run_id);
+            let snapshot = page
+                .snapshots
+                .iter()
+                .find(|snapshot| snapshot.run.run_id == summary.run_id);
             RunStore::new(match snapshot {
                 Some(snapshot) => RunState::from_snapshot(snapshot.clone()),
                 None => RunState::new(summary.run_id.clone(), session.clone()),
@@ -58,7 +61,13 @@ impl SessionStore {
 
     /// The summary of a run, as the session's list has it.
     pub fn run_summary(self, run: &RunId) -> Option<RunSummary> {
-        self.summary.with(|summary| summary.runs.iter().find(|summary| &summary.run_id == run).cloned())
+        self.summary.with(|summary| {
+            summary
+                .runs
+                .iter()
+                .find(|summary| &summary.run_id == run)
+                .cloned()
+        })
     }
 
     /// The run whose state the session shows: one that goes on, else the last one.
@@ -71,12 +80,15 @@ impl SessionStore {
 
     /// The run that a node belongs to.
     pub fn run_of(self, node: &NodeId) -> Option<RunStore> {
-        self.runs.with(|runs| runs.iter().find(|run| run.node(node, |_| ()).is_some()).cloned())
+        self.runs
+            .with(|runs| runs.iter().find(|run| run.node(node, |_| ()).is_some()).cloned())
     }
 
     /// A run that was just created here; gives its store if it is a new one.
     pub fn add(self, run: &RunId) -> Option<RunStore> {
-        let known = self.runs.with_untracked(|runs| runs.iter().any(|known| known.run_id() == run));
+        let known = self
+            .runs
+            .with_untracked(|runs| runs.iter().any(|known| known.run_id() == run));
         if known {
             return None;
         }
@@ -88,10 +100,17 @@ impl SessionStore {
 
     /// Takes in what changed in the session's list entry; gives the stores of runs that are new.
     pub fn update(self, summary: SessionSummary) -> Vec<RunStore> {
-        if self.summary.with_untracked(|known| known.session_id != summary.session_id) {
+        if self
+            .summary
+            .with_untracked(|known| known.session_id != summary.session_id)
+        {
             return Vec::new();
         }
-        let added = summary.runs.iter().filter_map(|run| self.add(&run.run_id)).collect();
+        let added = summary
+            .runs
+            .iter()
+            .filter_map(|run| self.add(&run.run_id))
+            .collect();
         self.summary.set(summary);
         added
     }

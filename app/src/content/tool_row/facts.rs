@@ -51,7 +51,9 @@ impl Row {
     pub(super) fn node_id(&self) -> Option<NodeId> {
         match &self.call {
             Call::Node(id) => Some(id.clone()),
-            Call::Block(_) => self.reference(|reference| reference.ref_node_id.clone()).flatten(),
+            Call::Block(_) => self
+                .reference(|reference| reference.ref_node_id.clone())
+                .flatten(),
         }
     }
 
@@ -70,7 +72,8 @@ impl Row {
 
     pub(super) fn tool_name(&self) -> String {
         let name = self.reference(|reference| reference.tool_name.clone());
-        name.or_else(|| self.node(|node| node.name.clone())).unwrap_or_default()
+        name.or_else(|| self.node(|node| node.name.clone()))
+            .unwrap_or_default()
     }
 
     /// The state of the node; of a node that has not come: pending, and unresolved when the run is over without it.
@@ -85,36 +88,60 @@ impl Row {
     /// From the arguments, also unfinished ones; the first line of the error when the call failed.
     pub(super) fn summary(&self) -> Summary {
         if self.state() == StateKind::Unresolved {
-            let call = self.reference(|reference| reference.tool_call_id.clone()).unwrap_or_default();
-            return Summary { text: format!("no stored node for tool call {call}"), is_error: false };
+            let call = self
+                .reference(|reference| reference.tool_call_id.clone())
+                .unwrap_or_default();
+            return Summary {
+                text: format!("no stored node for tool call {call}"),
+                is_error: false,
+            };
         }
         let error = self.node(|node| {
             let end = node.state.end()?;
             let first = words::first_line(&end.error.as_ref()?.message, 240);
-            let is_error = matches!(end.status, NodeStatus::Failed | NodeStatus::TimedOut | NodeStatus::Denied);
-            is_error.then_some(Summary { text: first, is_error: end.status != NodeStatus::Denied })
+            let is_error = matches!(
+                end.status,
+                NodeStatus::Failed | NodeStatus::TimedOut | NodeStatus::Denied
+            );
+            is_error.then_some(Summary {
+                text: first,
+                is_error: end.status != NodeStatus::Denied,
+            })
         });
         if let Some(summary) = error.flatten().filter(|summary| !summary.text.is_empty()) {
             return summary;
         }
         let view = registry::view_of(&self.tool_name());
         let summary = self.node_id().and_then(|id| {
-            self.run.output(&id, Channel::Arguments, |output| (view.summary)(&Fields::read(&output.text)))
+            self.run.output(&id, Channel::Arguments, |output| {
+                (view.summary)(&Fields::read(&output.text))
+            })
         });
         let title = || self.node(|node| words::first_line(&node.title, 240));
-        Summary { text: summary.flatten().or_else(title).unwrap_or_default(), is_error: false }
+        Summary {
+            text: summary.flatten().or_else(title).unwrap_or_default(),
+            is_error: false,
+        }
     }
 
     /// The nodes within, in the order of their calls.
     pub(super) fn children(&self) -> Vec<NodeId> {
-        self.node_id().map(|id| self.run.children(&id)).unwrap_or_default()
+        self.node_id()
+            .map(|id| self.run.children(&id))
+            .unwrap_or_default()
     }
 
     /// How far it is, where that is known: what is done, and of how much.
     pub(super) fn progress(&self) -> Option<(u64, u64)> {
         self.node(|node| {
-            let progress = node.progress.as_ref().filter(|_| node.state.status() == NodeStatus::Running)?;
-            progress.total.filter(|total| *total > 0).map(|total| (progress.done.min(total), total))
+            let progress = node
+                .progress
+                .as_ref()
+                .filter(|_| node.state.status() == NodeStatus::Running)?;
+            progress
+                .total
+                .filter(|total| *total > 0)
+                .map(|total| (progress.done.min(total), total))
         })
         .flatten()
     }
@@ -124,7 +151,9 @@ impl Row {
         if let Some((done, total)) = self.progress() {
             return format!("{done}/{total}");
         }
-        let exit = self.node(|node| node.state.end().and_then(|end| end.exit_code)).flatten();
+        let exit = self
+            .node(|node| node.state.end().and_then(|end| end.exit_code))
+            .flatten();
         if let Some(code) = exit.filter(|code| *code != 0) {
             return format!("exit {code}");
         }
@@ -145,13 +174,20 @@ impl Row {
             return String::new();
         }
         let view = registry::view_of(&self.tool_name());
-        let result = self.node_id().and_then(|id| self.run.output(&id, Channel::Result, view.result));
+        let result = self
+            .node_id()
+            .and_then(|id| self.run.output(&id, Channel::Result, view.result));
         result.flatten().unwrap_or_default()
     }
 
     pub(super) fn time(&self, clock: PageClock) -> String {
-        self.node(|node| words::node_span(node, clock)).unwrap_or_else(|| {
-            if self.run.status().is_final() { "unknown".to_owned() } else { "–".to_owned() }
-        })
+        self.node(|node| words::node_span(node, clock))
+            .unwrap_or_else(|| {
+                if self.run.status().is_final() {
+                    "unknown".to_owned()
+                } else {
+                    "–".to_owned()
+                }
+            })
     }
 }

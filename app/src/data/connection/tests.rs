@@ -22,7 +22,10 @@ fn state_of(run_id: &RunId, seq: u64) -> Run {
 }
 
 fn subscribe(run_id: &RunId, after: u64) -> Action {
-    Action::Send(ClientFrame::Subscribe(Subject::Run { run: run_id.clone(), after }))
+    Action::Send(ClientFrame::Subscribe(Subject::Run {
+        run: run_id.clone(),
+        after,
+    }))
 }
 
 fn ops(run_id: &RunId, seq: u64) -> ServerFrame {
@@ -43,7 +46,10 @@ fn frame(frame: ServerFrame) -> Input {
 /// A connection that follows run_1 from after 4 and is open since 0.
 fn open() -> Connection {
     let mut connection = Connection::default();
-    assert_eq!(connection.handle(Input::Follow(run("run_1"), 4), 0, 0.0), [Action::Open]);
+    assert_eq!(
+        connection.handle(Input::Follow(run("run_1"), 4), 0, 0.0),
+        [Action::Open]
+    );
     assert_eq!(
         connection.handle(Input::Opened, 0, 0.0),
         [subscribe(&run("run_1"), 4), Action::Show(ConnectionState::Live)]
@@ -60,7 +66,10 @@ fn twenty_seconds_without_a_frame_close_the_connection_and_open_it_again_from_th
     assert_eq!(connection.wake_at(), Some(23_000));
     assert_eq!(
         connection.handle(Input::Time, 23_000, 0.0),
-        [Action::Close, Action::Show(ConnectionState::Reconnecting { since: 23_000 })]
+        [
+            Action::Close,
+            Action::Show(ConnectionState::Reconnecting { since: 23_000 })
+        ]
     );
     let again = connection.wake_at().unwrap();
     assert_eq!(again, 23_125, "half of the shortest pause at the least");
@@ -102,12 +111,28 @@ fn a_ping_is_answered_with_its_time() {
 #[test]
 fn acknowledgements_are_a_second_apart_and_none_is_forgotten() {
     let mut connection = open();
-    assert!(connection.handle(Input::TakenIn(run("run_1"), 5), 900, 0.0).is_empty());
+    assert!(
+        connection
+            .handle(Input::TakenIn(run("run_1"), 5), 900, 0.0)
+            .is_empty()
+    );
     assert_eq!(connection.wake_at(), Some(1_000));
-    let acknowledged = |seq| Action::Send(ClientFrame::Ack { run: run("run_1"), seq });
+    let acknowledged = |seq| {
+        Action::Send(ClientFrame::Ack {
+            run: run("run_1"),
+            seq,
+        })
+    };
     assert_eq!(connection.handle(Input::Time, 1_000, 0.0), [acknowledged(5)]);
-    assert!(connection.handle(Input::TakenIn(run("run_1"), 6), 1_500, 0.0).is_empty());
-    assert_eq!(connection.handle(Input::TakenIn(run("run_1"), 7), 2_000, 0.0), [acknowledged(7)]);
+    assert!(
+        connection
+            .handle(Input::TakenIn(run("run_1"), 6), 1_500, 0.0)
+            .is_empty()
+    );
+    assert_eq!(
+        connection.handle(Input::TakenIn(run("run_1"), 7), 2_000, 0.0),
+        [acknowledged(7)]
+    );
     assert!(connection.handle(Input::Time, 3_000, 0.0).is_empty());
 }
 
@@ -116,7 +141,11 @@ fn a_gap_subscribes_again_from_the_last_seq_once_until_it_is_filled() {
     let mut connection = open();
     let asked = connection.handle(Input::Missing(run("run_1"), Resync::Ops), 100, 0.0);
     assert_eq!(asked.last(), Some(&subscribe(&run("run_1"), 4)));
-    assert!(connection.handle(Input::Missing(run("run_1"), Resync::Ops), 150, 0.0).is_empty());
+    assert!(
+        connection
+            .handle(Input::Missing(run("run_1"), Resync::Ops), 150, 0.0)
+            .is_empty()
+    );
     connection.handle(Input::TakenIn(run("run_1"), 6), 200, 0.0);
     let asked = connection.handle(Input::Missing(run("run_1"), Resync::Ops), 250, 0.0);
     assert_eq!(asked.last(), Some(&subscribe(&run("run_1"), 6)));
@@ -148,7 +177,10 @@ fn a_snapshot_is_swapped_in_only_when_whole() {
     };
     assert!(connection.handle(frame(begin.clone()), 1, 0.0).is_empty());
     assert!(connection.handle(frame(part(0)), 1, 0.0).is_empty());
-    let end = ServerFrame::SnapshotEnd { run_id: run("run_1"), parts: 1 };
+    let end = ServerFrame::SnapshotEnd {
+        run_id: run("run_1"),
+        parts: 1,
+    };
     let swapped = connection.handle(frame(end), 1, 0.0);
     let expected = Snapshot::empty(state_of(&run("run_1"), 30));
     assert_eq!(split(expected.clone(), 1024).len(), 1);
@@ -156,7 +188,11 @@ fn a_snapshot_is_swapped_in_only_when_whole() {
 
     connection.handle(frame(begin), 2, 0.0);
     let broken = connection.handle(frame(part(1)), 2, 0.0);
-    assert_eq!(broken.last(), Some(&subscribe(&run("run_1"), 4)), "a part is missing: asked again");
+    assert_eq!(
+        broken.last(),
+        Some(&subscribe(&run("run_1"), 4)),
+        "a part is missing: asked again"
+    );
 }
 
 #[test]
@@ -168,7 +204,14 @@ fn a_subscription_that_ended_with_an_error_is_not_asked_for_again() {
         detail: "No longer yours.".to_owned(),
     };
     let shown = connection.handle(frame(error), 5, 0.0);
-    assert_eq!(shown, [report(Some(run("run_1")), "forbidden", "No longer yours.".to_owned())]);
+    assert_eq!(
+        shown,
+        [report(
+            Some(run("run_1")),
+            "forbidden",
+            "No longer yours.".to_owned()
+        )]
+    );
     connection.handle(Input::Closed, 6, 0.0);
     connection.handle(Input::Time, 10_000, 0.0);
     assert_eq!(
@@ -181,11 +224,19 @@ fn a_subscription_that_ended_with_an_error_is_not_asked_for_again() {
 #[test]
 fn another_version_of_the_protocol_ends_the_stream_with_a_message() {
     let mut connection = open();
-    let ServerFrame::ExecutionStream(mut other) = ops(&run("run_1"), 5) else { unreachable!() };
+    let ServerFrame::ExecutionStream(mut other) = ops(&run("run_1"), 5) else {
+        unreachable!()
+    };
     other.schema_version = 2;
     let shown = connection.handle(frame(ServerFrame::ExecutionStream(other)), 5, 0.0);
-    assert!(matches!(&shown[..], [Action::Report(problem)] if problem.code == "schema_version"), "{shown:?}");
-    assert!(connection.handle(frame(ops(&run("run_1"), 5)), 6, 0.0).is_empty(), "nothing more is taken");
+    assert!(
+        matches!(&shown[..], [Action::Report(problem)] if problem.code == "schema_version"),
+        "{shown:?}"
+    );
+    assert!(
+        connection.handle(frame(ops(&run("run_1"), 5)), 6, 0.0).is_empty(),
+        "nothing more is taken"
+    );
 }
 
 #[test]
@@ -205,17 +256,32 @@ fn coming_back_to_a_stale_page_connects_at_once_and_to_a_fresh_one_does_nothing(
 fn a_page_that_follows_nothing_has_no_connection() {
     let mut connection = open();
     let actions = connection.handle(Input::Unfollow(run("run_1")), 5, 0.0);
-    assert_eq!(actions[1..], [Action::Close, Action::Show(ConnectionState::Connecting)]);
+    assert_eq!(
+        actions[1..],
+        [Action::Close, Action::Show(ConnectionState::Connecting)]
+    );
     assert_eq!(connection.wake_at(), None);
-    assert!(connection.handle(Input::Closed, 6, 0.0).is_empty(), "it is not opened again");
+    assert!(
+        connection.handle(Input::Closed, 6, 0.0).is_empty(),
+        "it is not opened again"
+    );
 }
 
 #[test]
 fn losing_the_network_is_shown_until_frames_come_again() {
     let mut connection = open();
     let offline = ConnectionState::Offline { since: 100 };
-    assert_eq!(connection.handle(Input::Offline, 100, 0.0), [Action::Show(offline)]);
+    assert_eq!(
+        connection.handle(Input::Offline, 100, 0.0),
+        [Action::Show(offline)]
+    );
     connection.handle(Input::Closed, 200, 0.0);
     let back = connection.handle(Input::Awake, 300, 0.0);
-    assert_eq!(back, [Action::Show(ConnectionState::Reconnecting { since: 100 }), Action::Open]);
+    assert_eq!(
+        back,
+        [
+            Action::Show(ConnectionState::Reconnecting { since: 100 }),
+            Action::Open
+        ]
+    );
 }

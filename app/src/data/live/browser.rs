@@ -127,7 +127,11 @@ pub(super) fn follow_sessions(heard: impl Fn(SessionSummary) + 'static) {
     }) else {
         return;
     };
-    queue_microtask(|| feed(Input::FollowSessions(with(|shell| !shell.listeners.is_empty()) == Some(true))));
+    queue_microtask(|| {
+        feed(Input::FollowSessions(
+            with(|shell| !shell.listeners.is_empty()) == Some(true),
+        ))
+    });
     Owner::on_cleanup(move || {
         let is_last = with(|shell| {
             shell.listeners.retain(|(known, _)| *known != number);
@@ -169,7 +173,12 @@ fn act(action: Action) {
         Action::Close => drop(with(|shell| shell.socket.take())),
         Action::Send(frame) => {
             let sent = serde_json::to_string(&frame).ok().and_then(|text| {
-                with(|shell| shell.socket.as_ref().map(|socket| socket.socket.send_with_str(&text).is_ok()))
+                with(|shell| {
+                    shell
+                        .socket
+                        .as_ref()
+                        .map(|socket| socket.socket.send_with_str(&text).is_ok())
+                })
             });
             if sent.flatten() == Some(false) {
                 // Not within the socket's own handler, which goes with it.
@@ -207,9 +216,14 @@ fn act(action: Action) {
             }
         }
         Action::Session(session) => {
-            let listeners: Vec<Heard> =
-                with(|shell| shell.listeners.iter().map(|(_, heard)| Rc::clone(heard)).collect())
-                    .unwrap_or_default();
+            let listeners: Vec<Heard> = with(|shell| {
+                shell
+                    .listeners
+                    .iter()
+                    .map(|(_, heard)| Rc::clone(heard))
+                    .collect()
+            })
+            .unwrap_or_default();
             for heard in listeners {
                 heard((*session).clone());
             }
@@ -251,7 +265,11 @@ fn act(action: Action) {
 }
 
 fn open() {
-    let scheme = if location().protocol().as_deref() == Ok("https:") { "wss" } else { "ws" };
+    let scheme = if location().protocol().as_deref() == Ok("https:") {
+        "wss"
+    } else {
+        "ws"
+    };
     let host = location().host().unwrap_or_default();
     let Ok(socket) = WebSocket::new(&format!("{scheme}://{host}/api/stream")) else {
         // Not within this call: the state machine is told afterwards.
@@ -266,7 +284,9 @@ fn open() {
         });
     });
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
-        let Some(text) = event.data().as_string() else { return };
+        let Some(text) = event.data().as_string() else {
+            return;
+        };
         feed(match serde_json::from_str::<ServerFrame>(&text) {
             Ok(frame) => Input::Frame(Box::new(frame)),
             Err(error) => Input::Unreadable(format!("A frame of the stream cannot be read: {error}")),
@@ -275,6 +295,10 @@ fn open() {
     socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
     socket.set_onclose(Some(on_close.as_ref().unchecked_ref()));
     socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-    let socket = Socket { socket, _handlers: [on_message], _plain: [on_open, on_close] };
+    let socket = Socket {
+        socket,
+        _handlers: [on_message],
+        _plain: [on_open, on_close],
+    };
     let _ = with(|shell| shell.socket.replace(socket));
 }

@@ -1,0 +1,185 @@
+//! The page of a session: its runs in order, the tree at the left, the details at the right.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use leptos::either::Either;
+use leptos::prelude::*;
+use leptos_meta::Title;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::{use_navigate, use_params_map, use_query_map};
+use protocol::id::NodeId;
+
+use super::not_found::ProblemPage;
+use crate::content::run_view::RunView;
+use crate::data::clock::PageClock;
+use crate::data::live::Live;
+use crate::data::load;
+use crate::data::port::SessionPage;
+use crate::data::selection::Selection;
+use crate::data::session_store::SessionStore;
+use crate::details::DetailsPanel;
+use crate::shell::composer::{Composer, Sending, Target};
+use crate::shell::connection::StreamProblems;
+use crate::shell::scroll::{Follow, FollowButton};
+use crate::shell::status_chip::Announcements;
+use crate::shell::topbar::SessionTopbar;
+use crate::tree::TreePanel;
+
+#[cfg(feature = "hydrate")]
+mod browser;
+
+/// Of a long session so many runs are open at first; older ones are folded to a line.
+const OPEN_RUNS: usize = 10;
+
+/// `/s/{session}`.
+#[component]
+pub fn SessionRoute() -> impl IntoView {
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("session").unwrap_or_default()));
+    let page = load::session(move || id.get());
+    view! {
+        <Suspense fallback=Skeleton>
+            {move || Suspend::new(async move {
+                match page.await {
+                    Ok(page) => Either::Left(view! { <Session page/> }),
+                    Err(problem) => Either::Right(view! { <ProblemPage problem/> }),
+                }
+            })}
+        </Suspense>
+    }
+}
+
+/// While a session is loaded.
+#[component]
+fn Skeleton() -> impl IntoView {
+    view! {
+        <main class="page" id="main" tabindex="-1" aria-busy="true">
+            <span class="sr-only" role="status">"Loading"</span>
+            <div class="skels" aria-hidden="true">
+                <span class="skel"></span>
+                <span class="skel"></span>
+                <span class="skel"></span>
+            </div>
+        </main>
+    }
+}
+
+/// The page, once its data are there.
+#[component]
+pub fn Session(
+    /// What was loaded.
+    page: Arc<SessionPage>,
+) -> impl IntoView {
+    PageClock::use_context().begin(page.setup.server_now);
+    let session = SessionStore::new(&page);
+    drop(page);
+    let selection = selection(session);
+    provide_context(selection);
+    let live = Live::use_context();
+    let connection = move || live.state().as_str();
+
+    let runs = Memo::new(move |_| session.runs());
+    let count = runs.with_untracked(Vec::len);
+    let is_live = untrack(|| session.current()).is_some_and(|run| !untrack(|| run.status()).is_final());
+    let follow = Follow::new(is_live);
+    live.follow_sessions(move |summary| drop(session.update(summary)));
+    #[cfg(feature = "hydrate")]
+    browser::start(selection, session);
+
+    let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
+    let placeholder = Signal::derive(move || {
+        if is_busy.get() {
+            "Write on: it is sent when the run that goes on is over".to_owned()
+        } else {
+            "Write on".to_owned()
+        }
+    });
+    let action_words = Signal::derive(move || if is_busy.get() { "Send after" } else { "Send" }.to_owned());
+    view! {
+        <Title text=move || format!("{} · Runloom", session.title())/>
+        <div class="app" data-connection=connection>
+            <SessionTopbar session/>
+            <TreePanel session/>
+            <main class="main" id="main" tabindex="-1">
+                <div
+                    class="main__scroll content"
+                    tabindex="0"
+                    role="region"
+                    aria-label="Content"
+                    node_ref=follow.scroller
+                >
+                    <div class="main__col" node_ref=follow.content>
+                        <For
+                            each=move || runs.get().into_iter().enumerate()
+                            key=|(_, run)| run.run_id().clone()
+                            children=move |(place, run)| {
+                                live.follow(&run);
+                                view! { <RunView run number=place + 1 folded=place + OPEN_RUNS < count/> }
+                            }
+                        />
+                    </div>
+                </div>
+                <div class="main__foot">
+                    <FollowButton follow/>
+                    <StreamProblems/>
+                    <Composer
+                        target=Target::Session(session)
+                        setup=session.setup()
+                        placeholder
+                        action_words
+                        rows="1"
+                        sending=Sending::new()
+                    />
+                </div>
+                <Announcements session/>
+            </main>
+            <DetailsPanel session/>
+        </div>
+    }
+}
+
+/// The selected node stands in the address.
+fn selection(session: SessionStore) -> Selection {
+    let query = use_query_map();
+    let node = Memo::new(move |_| {
+        query
+            .with(|query| query.get("node"))
+            .and_then(|node| node.parse::<NodeId>().ok())
+    });
+    let above = Memo::new(move |_| {
+        let Some(node) = node.get() else {
+            return HashSet::new();
+        };
+        session
+            .run_of(&node)
+            .map(|run| run.peek(|state| above(state, &node)))
+            .unwrap_or_default()
+    });
+    let navigate = use_navigate();
+    let select = Callback::new(move |node: Option<NodeId>| {
+        let options = NavigateOptions {
+            scroll: false,
+            ..NavigateOptions::default()
+        };
+        let session = session.session_id();
+        match node {
+            Some(node) => navigate(&format!("/s/{session}{}", Selection::href(&node)), options),
+            None => navigate(&format!("/s/{session}"), options),
+        }
+    });
+    Selection::new(node.into(), above.into(), select)
+}
+
+/// The nodes that a node lies within.
+fn above(state: &protocol::fold::RunState, node: &NodeId) -> HashSet<NodeId> {
+    let mut above = HashSet::new();
+    let mut next = state.node(node).and_then(|node| node.parent_id.as_ref());
+    while let Some(parent) = next {
+        if !above.insert(parent.clone()) {
+            break;
+        }
+        next = state.node(parent).and_then(|node| node.parent_id.as_ref());
+    }
+    above
+}

@@ -1,0 +1,127 @@
+//! The browser's part: what the reader does, and when the content grows.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use leptos::ev;
+use leptos::html::Div;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use web_sys::{Element, HtmlElement, ResizeObserver};
+
+use super::Follow;
+
+/// So close to the bottom counts as there, in CSS pixels.
+const NEAR: i32 = 8;
+
+fn element(node: NodeRef<Div>) -> Option<Element> {
+    node.try_get_untracked()
+        .flatten()
+        .map(|element| element.unchecked_into())
+}
+
+fn is_at_bottom(element: &Element) -> bool {
+    element.scroll_height() - element.client_height() - element.scroll_top() <= NEAR
+}
+
+pub(super) fn to_bottom(follow: Follow) {
+    if let Some(element) = element(follow.scroller) {
+        element.set_scroll_top(element.scroll_height());
+    }
+}
+
+fn stop(follow: Follow) {
+    if follow.is_following.try_get_untracked() == Some(true) {
+        follow.grown.set(0.0);
+        follow.is_following.set(false);
+    }
+}
+
+pub(super) fn start(follow: Follow) {
+    Effect::new(move |_| {
+        let (Some(scroller), Some(content)) = (follow.scroller.get(), follow.content.get()) else {
+            return;
+        };
+        let scroller: HtmlElement = scroller.unchecked_into();
+        let content: Element = content.unchecked_into();
+        listen(follow, &scroller);
+        observe(follow, &scroller, &content);
+        if follow.is_following.get_untracked() {
+            to_bottom(follow);
+        }
+    });
+}
+
+/// The reader's intents. Scrolling up by any means is seen in the `scroll` event; the wheel and keys earlier.
+fn listen(follow: Follow, scroller: &HtmlElement) {
+    let last = Rc::new(Cell::new((scroller.scroll_top(), scroller.scroll_height())));
+    let on_scroll = {
+        let scroller = scroller.clone();
+        Closure::<dyn FnMut()>::new(move || {
+            let (top, height) = (scroller.scroll_top(), scroller.scroll_height());
+            let (top_before, height_before) = last.replace((top, height));
+            if is_at_bottom(&scroller) {
+                if follow.is_following.try_get_untracked() == Some(false) {
+                    follow.grown.set(0.0);
+                    follow.is_following.set(true);
+                }
+            } else if top < top_before && height >= height_before {
+                // Not the browser's own correction after content has become shorter.
+                stop(follow);
+            }
+        })
+    };
+    let _ = scroller.add_event_listener_with_callback("scroll", on_scroll.as_ref().unchecked_ref());
+    let on_wheel = Closure::<dyn FnMut(web_sys::WheelEvent)>::new(move |event: web_sys::WheelEvent| {
+        if event.delta_y() < 0.0 {
+            stop(follow);
+        }
+    });
+    let _ = scroller.add_event_listener_with_callback("wheel", on_wheel.as_ref().unchecked_ref());
+    let on_key = window_event_listener(ev::keydown, move |event| {
+        let in_field = event.target().is_some_and(|target| {
+            target
+                .dyn_ref::<Element>()
+                .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
+        });
+        match event.key().as_str() {
+            _ if in_field => {}
+            "ArrowUp" | "PageUp" | "Home" => stop(follow),
+            "End" => follow.resume(),
+            _ => {}
+        }
+    });
+    // The handlers live as long as what they are on.
+    let kept = StoredValue::new_local((on_scroll, on_wheel));
+    on_cleanup(move || {
+        on_key.remove();
+        kept.dispose();
+    });
+}
+
+/// When the content grows: goes along, or counts.
+fn observe(follow: Follow, scroller: &HtmlElement, content: &Element) {
+    let height = Cell::new(content.scroll_height());
+    let on_resize = {
+        let (scroller, content) = (scroller.clone(), content.clone());
+        Closure::<dyn FnMut()>::new(move || {
+            let now = content.scroll_height();
+            let before = height.replace(now);
+            match follow.is_following.try_get_untracked() {
+                Some(true) => scroller.set_scroll_top(scroller.scroll_height()),
+                Some(false) if now > before => follow.grown.update(|grown| *grown += f64::from(now - before)),
+                _ => {}
+            }
+        })
+    };
+    let Ok(observer) = ResizeObserver::new(on_resize.as_ref().unchecked_ref()) else {
+        return;
+    };
+    observer.observe(content);
+    let kept = StoredValue::new_local((observer, on_resize));
+    on_cleanup(move || {
+        let _ = kept.try_with_value(|(observer, _)| observer.disconnect());
+        kept.dispose();
+    });
+}

@@ -1,0 +1,67 @@
+//! The bar at the top.
+
+use leptos::prelude::*;
+
+use super::connection::ConnectionTag;
+use super::status_chip::StatusChip;
+use super::stop::StopButton;
+use crate::data::session_store::SessionStore;
+use crate::ui::{Icon, IconName, ThemeSwitch};
+
+#[component]
+fn Brand() -> impl IntoView {
+    view! { <a class="brand" href="/" aria-label="Runloom"><Icon icon=IconName::Brand/><span>"Runloom"</span></a> }
+}
+
+/// The bar of a page that is not a session.
+#[component]
+pub fn PlainTopbar() -> impl IntoView {
+    view! {
+        <header class="topbar">
+            <div class="topbar__main">
+                <Brand/>
+                <ConnectionTag/>
+                <span class="topbar__gap"></span>
+                <ThemeSwitch/>
+            </div>
+        </header>
+    }
+}
+
+/// The bar of a session: what it is, how it is, and the controls of its run.
+#[component]
+pub fn SessionTopbar(
+    /// The open session.
+    session: SessionStore,
+) -> impl IntoView {
+    view! {
+        <header class="topbar">
+            <div class="topbar__main">
+                <button
+                    type="button"
+                    class="btn btn--quiet btn--icon only-phone"
+                    popovertarget="tree"
+                    aria-label="Open execution tree"
+                >
+                    <Icon icon=IconName::Tree/>
+                </button>
+                <Brand/>
+                <span class="topbar__sep" aria-hidden="true">"/"</span>
+                <h1 class="topbar__title">{move || session.title()}</h1>
+                <StatusChip session/>
+                <ConnectionTag/>
+                <span class="topbar__gap"></span>
+                <StopButton session/>
+                <button
+                    type="button"
+                    class="btn btn--quiet btn--icon only-narrow"
+                    popovertarget="details"
+                    aria-label="Open details"
+                >
+                    <Icon icon=IconName::Panel/>
+                </button>
+                <ThemeSwitch/>
+            </div>
+        </header>
+    }
+}
