@@ -193,7 +193,7 @@ mod tests {
     fn simulate_listens_on_loopback_at_real_time_by_default() {
         let expected = SimulateArguments {
             listen: ([127, 0, 0, 1], 3100).into(),
-            speed: 1.0,
+            speed: Speed::REAL,
         };
         assert_eq!(command(&["simulate"]), Command::Simulate(expected));
     }
@@ -202,7 +202,7 @@ mod tests {
     fn wrong_command_lines_end_with_the_usage_status() {
         for arguments in [
             &["serve", "--listen", "localhost"][..],
-            &["simulate", "--speed", "0"],
+            &["simulate", "--speed", "-1"],
             &["simulate", "--speed", "inf"],
             &["verify"],
             &["unknown"],

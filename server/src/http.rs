@@ -81,7 +81,7 @@ pub fn router(state: AppState) -> Router {
         .route("/pkg/{*path}", get(assets::serve));
     if let Some(simulator) = &state.simulator {
         // Gates and counters of the demo provider inside, for those who watch how it behaves.
-        routes = routes.merge(simulator.control_router());
+        routes = routes.merge(simulator.control_router().with_state(()));
     }
     routes
         .layer(middleware::from_fn_with_state(state.clone(), access::guard))
