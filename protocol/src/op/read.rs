@@ -91,7 +91,7 @@ impl Op {
             "notice" => Self::Notice(read(&name, object)?),
             "withheld" => Self::Withheld(read(&name, object)?),
             _ => {
-                object.insert("op".to_owned(), Value::String(name));
+                object.shift_insert(0, "op".to_owned(), Value::String(name));
                 Self::Unknown(object)
             }
         })
