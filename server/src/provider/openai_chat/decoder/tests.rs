@@ -91,6 +91,16 @@ fn calls_are_put_together_whatever_indexes_and_ids_a_server_sends() {
         calls(&all_index_zero),
         [triple("a", "x", "{\"n\":1}"), triple("b", "x", "{\"n\":2}")]
     );
+    let all_index_zero_in_pieces = [
+        entry(Some(0), Some("a"), Some("x"), ""),
+        entry(Some(0), None, None, "{\"n\":1}"),
+        entry(Some(0), Some("b"), Some("x"), ""),
+        entry(Some(0), None, None, "{\"n\":2}"),
+    ];
+    assert_eq!(
+        calls(&all_index_zero_in_pieces),
+        [triple("a", "x", "{\"n\":1}"), triple("b", "x", "{\"n\":2}")]
+    );
     let no_index = [
         entry(None, Some("a"), Some("x"), "{\"n\":"),
         entry(None, Some("a"), None, "1}"),
