@@ -110,10 +110,11 @@ wasm_cargo() {
   set -- "$command" --target "$WASM_TARGET" --target-dir "$(front_dir)" "$@"
   if use_fallback; then
     fallback_is_there || fail "There is no compiler for $WASM_TARGET." "Run scripts/setup.sh, which sets one up."
-    # The flags are for the wasm target alone: build scripts and macros use the compiler's own library.
+    # The flags are for the wasm target alone: build scripts and macros use the compiler's own library. They stand in
+    # for those of .cargo/config.toml, so they repeat them.
     env -u RUSTFLAGS RUSTC="$DEBIAN_RUSTC" \
       CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER="$DEBIAN_LINKER" \
-      CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="--sysroot $(fallback_sysroot)" \
+      CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="--sysroot $(fallback_sysroot) --cfg erase_components" \
       "$DEBIAN_CARGO" "$@"
   else
     cargo "$@"
