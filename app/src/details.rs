@@ -29,7 +29,7 @@ pub fn DetailsPanel(
         None => EitherOf3::A(view! {
             <p class="muted">"Select a row or an item of the tree to see it here: its times, its arguments, what it gave back."</p>
         }),
-        Some((Some(run), node_id)) => EitherOf3::B(view! { <NodeDetails run node_id/> }),
+        Some((Some(run), node_id)) => EitherOf3::B(view! { <NodeDetails run node_id/> }.into_any()),
         Some((None, node_id)) => EitherOf3::C(view! {
             <p class="muted" role="alert">{format!("This session has no node {node_id}.")}</p>
         }),

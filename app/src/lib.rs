@@ -3,6 +3,9 @@
 //! Features `ssr` (for the server) and `hydrate` (for the browser) exclude each other. The server puts [`data::port::Data`]
 //! into context and serves [`shell`]; the browser starts [`App`].
 
+// The types of whole pages nest deeply; their layouts are computed by queries as deep.
+#![recursion_limit = "256"]
+
 pub mod content;
 pub mod data;
 pub mod details;

@@ -79,9 +79,9 @@ pub fn BlockList(
             children=move |chunk| {
                 let run = run.clone();
                 if chunk.is_tools {
-                    leptos::either::Either::Left(view! { <ToolGroup run first=chunk.first chunks depth/> })
+                    view! { <ToolGroup run first=chunk.first chunks depth/> }.into_any()
                 } else {
-                    leptos::either::Either::Right(view! { <BlockView run block_id=chunk.first/> })
+                    view! { <BlockView run block_id=chunk.first/> }.into_any()
                 }
             }
         />

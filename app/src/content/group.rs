@@ -71,7 +71,7 @@ pub fn ToolGroup(
             <For
                 each=move || members.get()
                 key=Clone::clone
-                children=move |block| view! { <ToolRow run=run.clone() call=Call::Block(block) depth/> }
+                children=move |block| view! { <ToolRow run=run.clone() call=Call::Block(block) depth/> }.into_any()
             />
         </section>
     }

@@ -36,7 +36,7 @@ pub fn LlmNodeContent(
             <For
                 each=move || attempts.get()
                 key=Clone::clone
-                children=move |attempt_id| view! { <AttemptView run=run.clone() attempt_id attempts depth/> }
+                children=move |attempt_id| view! { <AttemptView run=run.clone() attempt_id attempts depth/> }.into_any()
             />
             {foot}
         </div>

@@ -92,10 +92,10 @@ fn title(code: &str) -> String {
 /// What a notice says. More than words is written out.
 fn words(detail: &Value) -> String {
     match detail {
-        Value::String(words) => words.clone(),
+        Value::String(words) => super::words::visible(words).into_owned(),
         Value::Null => String::new(),
         Value::Object(fields) => match fields.get("message").and_then(Value::as_str) {
-            Some(words) => words.to_owned(),
+            Some(words) => super::words::visible(words).into_owned(),
             None => detail.to_string(),
         },
         other => other.to_string(),

@@ -16,16 +16,21 @@ pub fn digest_of(run: &RunStore, asked: Signal<bool>) -> Memo<Option<String>> {
     let run = run.clone();
     Memo::new(move |_| {
         let is_over = run.status().is_final();
-        if !ready.get() || !(is_over || asked.get()) {
-            return None;
+        if !ready.get() {
+            None
+        } else if is_over {
+            Some(run.read(Piece::Seq, digest))
+        } else {
+            // Of a run that goes on: as it stood when it was asked for.
+            asked.get().then(|| run.peek(digest))
         }
-        Some(run.read(Piece::Seq, digest))
     })
 }
 
 /// The information about a run: a disclosure, which also works without script.
 #[component]
 pub fn RunInfo(
+    /// The run.
     run: RunStore,
     /// The digest, once it is known.
     digest: Memo<Option<String>>,
@@ -40,7 +45,7 @@ pub fn RunInfo(
     };
     let generation = {
         let run = run.clone();
-        move || run.read(Piece::Seq, |state| state.generation())
+        move || run.read(Piece::Seq, protocol::fold::RunState::generation)
     };
     let status = {
         let run = run.clone();

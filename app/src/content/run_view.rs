@@ -125,7 +125,7 @@ fn RunBody(run: RunStore, digest: Memo<Option<String>>, asked: RwSignal<bool>) -
         <For
             each=move || top.get()
             key=Clone::clone
-            children=move |node_id| view! { <TopNode run=nodes.clone() node_id/> }
+            children=move |node_id| view! { <TopNode run=nodes.clone() node_id/> }.into_any()
         />
         <Notices run=run.clone()/>
         <RunEnd run=run.clone()/>

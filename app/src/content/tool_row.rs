@@ -215,7 +215,8 @@ pub fn RowActions(
     }
 }
 
-/// A node within another: the edge at which the content recurs, and the only place where its type is erased.
+/// A node within another: the edge at which the content recurs. Its type is erased here, and at the edges of lists, where
+/// types that nest without end would take the compiler and the download too far.
 pub fn child_view(run: RunStore, node_id: NodeId, depth: usize) -> AnyView {
     match run.peek(|state| state.node(&node_id).map(|node| node.kind)) {
         Some(NodeKind::Model) if depth + 1 >= LEVELS => view! { <DepthBoundary run node_id/> }.into_any(),

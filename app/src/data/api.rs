@@ -88,7 +88,7 @@ mod browser {
     pub async fn sessions(query: &SessionQuery) -> Result<SessionList, Problem> {
         let fields = [
             ("query", query.search.as_deref()),
-            ("status", query.status.map(|status| status.as_str())),
+            ("status", query.status.map(crate::data::port::RunFilter::as_str)),
             ("before", query.before.as_deref()),
         ];
         let fields: Vec<(&str, &str)> = fields

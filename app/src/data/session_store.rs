@@ -85,7 +85,7 @@ impl SessionStore {
     }
 
     /// A run that was just created here; gives its store if it is a new one.
-    pub fn add(self, run: &RunId) -> Option<RunStore> {
+    pub fn add_run(self, run: &RunId) -> Option<RunStore> {
         let known = self
             .runs
             .with_untracked(|runs| runs.iter().any(|known| known.run_id() == run));
@@ -109,7 +109,7 @@ impl SessionStore {
         let added = summary
             .runs
             .iter()
-            .filter_map(|run| self.add(&run.run_id))
+            .filter_map(|run| self.add_run(&run.run_id))
             .collect();
         self.summary.set(summary);
         added

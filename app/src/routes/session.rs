@@ -42,7 +42,7 @@ pub fn SessionRoute() -> impl IntoView {
         <Suspense fallback=Skeleton>
             {move || Suspend::new(async move {
                 match page.await {
-                    Ok(page) => Either::Left(view! { <Session page/> }),
+                    Ok(page) => Either::Left(view! { <Session page/> }.into_any()),
                     Err(problem) => Either::Right(view! { <ProblemPage problem/> }),
                 }
             })}
@@ -115,7 +115,7 @@ pub fn Session(
                             key=|(_, run)| run.run_id().clone()
                             children=move |(place, run)| {
                                 live.follow(&run);
-                                view! { <RunView run number=place + 1 folded=place + OPEN_RUNS < count/> }
+                                view! { <RunView run number=place + 1 folded=place + OPEN_RUNS < count/> }.into_any()
                             }
                         />
                     </div>

@@ -1,6 +1,6 @@
 //! The page of the sessions: what can be started, and what there is, with its live state.
 
-mod list;
+pub mod list;
 
 use std::sync::Arc;
 

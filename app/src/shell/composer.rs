@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use leptos::ev::{KeyboardEvent, SubmitEvent};
 use leptos::html::{Form, Select, Textarea};
 use leptos::prelude::*;
 
@@ -120,7 +119,7 @@ pub fn Composer(
         browser::on_key(form),
     );
     #[cfg(not(feature = "hydrate"))]
-    let (on_submit, on_key) = (|_: SubmitEvent| {}, |_: KeyboardEvent| {});
+    let (on_submit, on_key) = (|_: leptos::ev::SubmitEvent| {}, |_: leptos::ev::KeyboardEvent| {});
     let problem = move || {
         sending.problem.get().map(|problem| {
             view! { <p class="composer__note field__note--bad" role="alert">{problem}</p> }

@@ -95,7 +95,7 @@ fn with<T>(act: impl FnOnce(&mut Shell) -> T) -> Option<T> {
 
 pub(super) fn follow(run: &RunStore) {
     let id = run.run_id().clone();
-    let seq = run.peek(|state| state.seq());
+    let seq = run.peek(protocol::fold::RunState::seq);
     let _ = with(|shell| shell.runs.insert(id.clone(), run.clone()));
     // After hydration: what only the browser knows comes when both trees are equal.
     let followed = id.clone();
@@ -128,9 +128,8 @@ pub(super) fn follow_sessions(heard: impl Fn(SessionSummary) + 'static) {
         return;
     };
     queue_microtask(|| {
-        feed(Input::FollowSessions(
-            with(|shell| !shell.listeners.is_empty()) == Some(true),
-        ))
+        let wanted = with(|shell| !shell.listeners.is_empty()) == Some(true);
+        feed(Input::FollowSessions(wanted));
     });
     Owner::on_cleanup(move || {
         let is_last = with(|shell| {

@@ -17,14 +17,15 @@ use crate::ui::{Icon, IconName, StateMark, format};
 
 /// The sessions that are listed. A copy is another handle on them.
 #[derive(Clone, Copy)]
-pub(super) struct ListStore {
+pub struct ListStore {
     order: RwSignal<Vec<SessionId>>,
     rows: StoredValue<HashMap<SessionId, ArcRwSignal<SessionSummary>>>,
     query: StoredValue<SessionQuery>,
 }
 
 impl ListStore {
-    pub(super) fn new(list: &SessionList, query: SessionQuery) -> Self {
+    /// What was loaded for a query.
+    pub fn new(list: &SessionList, query: SessionQuery) -> Self {
         let order = list
             .sessions
             .iter()
@@ -47,7 +48,7 @@ impl ListStore {
     }
 
     /// Takes in a session that changed. A new one goes to the top, where the list shows everything that fits its filter.
-    pub(super) fn update(self, session: SessionSummary) {
+    pub fn update(self, session: SessionSummary) {
         let id = session.session_id.clone();
         if let Some(row) = self.row(&id) {
             row.set(session);
@@ -77,7 +78,7 @@ fn fits(session: &SessionSummary, filter: RunFilter) -> bool {
 
 /// The rows by day, the newest first; or why there are none.
 #[component]
-pub(super) fn SessionRows(
+pub fn SessionRows(
     /// The sessions.
     list: ListStore,
     /// Whether only the demo provider is set up.

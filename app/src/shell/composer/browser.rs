@@ -61,7 +61,7 @@ pub(super) fn on_submit(
                             if field.value() == draft.prompt {
                                 field.set_value("");
                             }
-                            session.add(&run);
+                            session.add_run(&run);
                         }
                         Err(problem) => drop(sending.problem.try_set(Some(problem.detail))),
                     }

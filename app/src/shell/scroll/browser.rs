@@ -18,7 +18,7 @@ const NEAR: i32 = 8;
 fn element(node: NodeRef<Div>) -> Option<Element> {
     node.try_get_untracked()
         .flatten()
-        .map(|element| element.unchecked_into())
+        .map(wasm_bindgen::JsCast::unchecked_into)
 }
 
 fn is_at_bottom(element: &Element) -> bool {
