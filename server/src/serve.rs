@@ -184,7 +184,7 @@ async fn start_demo(
     Ok(simulator)
 }
 
-/// The folder that tools see, with the name that people see.
+/// The folder that tools see, with the name that people see: the sample workspace is a project called Acorn.
 fn open_workspace(config: &Config, data_dir: &DataDir) -> anyhow::Result<(Workspace, String)> {
     let folder: PathBuf = match &config.server.workspace {
         Some(folder) => folder.clone(),
@@ -205,7 +205,7 @@ fn open_workspace(config: &Config, data_dir: &DataDir) -> anyhow::Result<(Worksp
             || "workspace".to_owned(),
             |name| name.to_string_lossy().into_owned(),
         ),
-        None => "sample workspace".to_owned(),
+        None => "acorn".to_owned(),
     };
     Ok((workspace, name))
 }

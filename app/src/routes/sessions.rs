@@ -103,7 +103,7 @@ fn DemoNote() -> impl IntoView {
             <span class="tag tag--warn"><Icon icon=IconName::Key small=true/>"demo provider"</span>
             <span>"Replies come from the built-in simulator. For a real model set a key and restart:"</span>
             <code class="mono">"ANTHROPIC_API_KEY=… runloom serve"</code>
-            <span class="muted">"or OPENAI_API_KEY, GEMINI_API_KEY"</span>
+            <span class="muted">"or OPENAI_API_KEY"</span>
         </div>
     }
 }

@@ -140,10 +140,12 @@ pub(super) fn setup_of(state: &AppState) -> Setup {
         .simulator
         .iter()
         .flat_map(|simulator| simulator.scenarios())
-        .map(|scenario| Sample {
-            prompt: scenario.prompt,
-            title: scenario.title,
-            description: scenario.description,
+        .filter_map(|scenario| {
+            Some(Sample {
+                title: scenario.title,
+                description: scenario.sample?,
+                prompt: scenario.prompt,
+            })
         });
     Setup {
         demo: state.simulator.is_some(),

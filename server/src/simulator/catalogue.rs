@@ -24,6 +24,8 @@ pub struct ScenarioInfo {
     pub description: String,
     /// A prompt that picks it.
     pub prompt: String,
+    /// One short line about it, where the page offers it as a sample.
+    pub sample: Option<String>,
     /// Its parameters and their defaults, as `name=value`.
     pub parameters: Vec<String>,
     /// Its gates.
@@ -82,6 +84,7 @@ impl Catalogue {
                 title: scenario.title.clone(),
                 description: scenario.description.trim().to_owned(),
                 prompt: scenario.prompt.clone(),
+                sample: scenario.sample.clone(),
                 parameters: scenario
                     .parameters
                     .iter()

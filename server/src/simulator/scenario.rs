@@ -26,6 +26,9 @@ pub struct Scenario {
     pub description: String,
     /// A prompt that picks this scenario, to be offered to people.
     pub prompt: String,
+    /// One short line about it, where the page offers it as a sample.
+    #[serde(default)]
+    pub sample: Option<String>,
     /// What else picks it.
     #[serde(default, rename = "match")]
     pub matching: Matching,
