@@ -1,5 +1,6 @@
 //! The binary `runloom`: reads the command line and the configuration, and does what they say.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -52,10 +53,13 @@ fn configuration(flags: impl Into<Flags>) -> Result<Config, ExitCode> {
 }
 
 fn log(config: &LogConfig) {
-    let filter = EnvFilter::try_new(&config.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    // PostgreSQL's notices, such as that a table is there already, are no news.
+    let directives = format!("sqlx::postgres::notice=warn,{}", config.filter);
+    let filter = EnvFilter::try_new(directives).unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match config.format {
         LogFormat::Json => log.json().init(),

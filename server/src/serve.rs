@@ -180,7 +180,6 @@ async fn start_demo(
     };
     config.roles.chat.push(role.clone());
     config.roles.inner.push(role);
-    tracing::info!("no provider is configured: the built-in simulator answers as provider demo");
     Ok(simulator)
 }
 

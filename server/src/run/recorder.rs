@@ -75,6 +75,7 @@ enum Request {
     Close {
         run_id: RunId,
     },
+    Stop,
 }
 
 /// A run that is being written.
@@ -104,7 +105,7 @@ pub struct RunWriter {
 }
 
 impl Recorder {
-    /// Starts the recorder's task. It ends when all handles and writers are dropped, after the last commit.
+    /// Starts the recorder's task. It ends by [`Recorder::stop`].
     pub fn start(store: Store, hub: Arc<Hub>, clock: SharedClock, tasks: &TaskTracker) -> Self {
         let (requests, received) = mpsc::channel(QUEUE);
         let task = Task {
@@ -113,9 +114,16 @@ impl Recorder {
             clock,
             received,
             open: HashMap::new(),
+            stopping: false,
         };
         tasks.spawn(task.run());
         Self { requests, hub }
+    }
+
+    /// Ends the recorder's task after the last commit; what is written later is dropped.
+    pub async fn stop(&self) {
+        // It may have ended already.
+        let _ = self.requests.send(Request::Stop).await;
     }
 
     /// Begins to write a run, from the state that its last committed op left and in the generation of its new owner.
@@ -212,6 +220,7 @@ struct Task {
     clock: SharedClock,
     received: mpsc::Receiver<Request>,
     open: HashMap<RunId, OpenRun>,
+    stopping: bool,
 }
 
 impl Task {
@@ -220,6 +229,9 @@ impl Task {
             self.take(request);
             self.gather().await;
             self.commit().await;
+            if self.stopping {
+                return;
+            }
         }
     }
 
@@ -272,6 +284,7 @@ impl Task {
                     let _ = reply.send(Err(RecordError::LostOwnership));
                 }
             },
+            Request::Stop => self.stopping = true,
             Request::Close { run_id } => {
                 if let Some(run) = self.open.get_mut(&run_id) {
                     run.pending.close();

@@ -101,6 +101,7 @@ impl Worker {
             }
             self.runs.wait().await;
         }
+        self.recorder.stop().await;
     }
 
     fn executing(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, StopSignal>> {
