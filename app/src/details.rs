@@ -1,5 +1,6 @@
 //! The details panel: the selected node as a root of its own. It is reached by a link (`?node=`), also without script.
 
+use leptos::context::Provider;
 use leptos::either::{Either, EitherOf3};
 use leptos::prelude::*;
 use protocol::id::NodeId;
@@ -22,14 +23,18 @@ pub fn DetailsPanel(
     /// The open session.
     session: SessionStore,
 ) -> impl IntoView {
-    provide_context(Scope("details"));
     let selection = Selection::use_context();
     let selected = Memo::new(move |_| selection.node().map(|node| (session.run_of(&node), node)));
     let content = move || match selected.get() {
         None => EitherOf3::A(view! {
             <p class="muted">"Select a row or an item of the tree to see it here: its times, its arguments, what it gave back."</p>
         }),
-        Some((Some(run), node_id)) => EitherOf3::B(view! { <NodeDetails run node_id/> }.into_any()),
+        Some((Some(run), node_id)) => EitherOf3::B(view! {
+            // For what is within alone: a component's own context would reach its siblings too.
+            <Provider value=Scope("details")>
+                <NodeDetails run=run.clone() node_id=node_id.clone()/>
+            </Provider>
+        }),
         Some((None, node_id)) => EitherOf3::C(view! {
             <p class="muted" role="alert">{format!("This session has no node {node_id}.")}</p>
         }),
