@@ -72,10 +72,13 @@ fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
         })
     };
     let tokens = move || {
-        figures
-            .get()
-            .0
-            .map(|tokens| format!("{} tokens out", format::count(tokens)))
+        figures.get().0.map(|tokens| {
+            format!(
+                "{} {} out",
+                format::count(tokens),
+                if tokens == 1 { "token" } else { "tokens" }
+            )
+        })
     };
     let blocks = move || words::counted(figures.get().1, "block");
     let chip = {

@@ -124,13 +124,13 @@ pub fn RunEnd(
         });
         let words = match status {
             RunStatus::Running | RunStatus::Succeeded => return None,
+            RunStatus::Failed if is_said => return None,
             RunStatus::Queued => (
                 false,
                 "Queued.",
                 "It begins when the run before it is over.".to_owned(),
             ),
             RunStatus::Waiting => (true, "Needs you.", "The run waits for an answer.".to_owned()),
-            RunStatus::Failed if is_said => (true, "The run failed.", "Why stands above.".to_owned()),
             RunStatus::Failed => {
                 let error = error.map(|error| format!("{} ({})", error.message, error.code));
                 (

@@ -16,6 +16,12 @@ pub struct Follow {
     pub scroller: NodeRef<Div>,
     /// The element within that grows.
     pub content: NodeRef<Div>,
+    /// Whether content still comes.
+    #[cfg_attr(
+        not(feature = "hydrate"),
+        expect(dead_code, reason = "only the browser follows")
+    )]
+    is_live: Signal<bool>,
     is_following: RwSignal<bool>,
     /// The height that came since it stopped, in CSS pixels.
     grown: RwSignal<f64>,
@@ -23,11 +29,13 @@ pub struct Follow {
 
 impl Follow {
     /// Follows from the start if something is going on; a finished session is read from its top.
-    pub fn new(is_live: bool) -> Self {
+    pub fn new(is_live: impl Into<Signal<bool>>) -> Self {
+        let is_live = is_live.into();
         let follow = Self {
+            is_live,
             scroller: NodeRef::new(),
             content: NodeRef::new(),
-            is_following: RwSignal::new(is_live),
+            is_following: RwSignal::new(untrack(|| is_live.get())),
             grown: RwSignal::new(0.0),
         };
         #[cfg(feature = "hydrate")]

@@ -263,17 +263,12 @@ fn transport_error(
     secret: Option<&Secret>,
 ) -> ProviderError {
     let error = error.without_url();
-    let mut message = format!("{words}: {error}");
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        let text = inner.to_string();
-        if !message.contains(&text) {
-            message.push_str(": ");
-            message.push_str(&text);
-        }
-        cause = inner.source();
+    // What lies deepest is what happened; the layers above it only say where.
+    let mut deepest: &dyn std::error::Error = &error;
+    while let Some(inner) = deepest.source() {
+        deepest = inner;
     }
-    without_secret(ProviderError::new(class, message), secret)
+    without_secret(ProviderError::new(class, format!("{words}: {deepest}")), secret)
 }
 
 /// Providers may repeat a key in their message; it is cut out.

@@ -245,6 +245,7 @@ fn now_words(run: &RunSummary) -> String {
         (Some(error), RunStatus::Failed) => words::first_line(&error.message, 200),
         (_, RunStatus::Interrupted) => "Its owner went away. What came is kept.".to_owned(),
         (_, RunStatus::Cancelled) => "Stopped by a person. What came is kept.".to_owned(),
+        (_, RunStatus::Succeeded) => format!("Answered by {}", run.model),
         _ => words::line(&run.prompt, 200),
     }
 }

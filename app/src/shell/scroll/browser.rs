@@ -100,14 +100,25 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
     });
 }
 
-/// When the content grows: goes along, or counts.
+/// What a run adds at its very end still counts as coming, in milliseconds.
+const LAST_WORDS: f64 = 1_500.0;
+
+/// When the content grows because more of it came: goes along, or counts. What the reader opens in a finished run is
+/// nothing new.
 fn observe(follow: Follow, scroller: &HtmlElement, content: &Element) {
     let height = Cell::new(content.scroll_height());
+    let live_at = Cell::new(f64::NEG_INFINITY);
     let on_resize = {
         let (scroller, content) = (scroller.clone(), content.clone());
         Closure::<dyn FnMut()>::new(move || {
             let now = content.scroll_height();
             let before = height.replace(now);
+            let time = js_sys::Date::now();
+            if follow.is_live.try_get_untracked() == Some(true) {
+                live_at.set(time);
+            } else if time - live_at.get() > LAST_WORDS {
+                return;
+            }
             match follow.is_following.try_get_untracked() {
                 Some(true) => scroller.set_scroll_top(scroller.scroll_height()),
                 Some(false) if now > before => follow.grown.update(|grown| *grown += f64::from(now - before)),
