@@ -14,7 +14,7 @@ mod pages;
 mod port;
 mod runs;
 mod sessions;
-mod stream;
+pub mod stream;
 mod transcripts;
 
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use self::access::Access;
 use self::error::ApiError;
+use self::stream::Heartbeat;
 use crate::run::Execution;
 use crate::simulator::Simulator;
 
@@ -48,6 +49,8 @@ pub struct AppState {
     pub leptos: LeptosOptions,
     /// The name of the folder that tools see.
     pub workspace_name: Arc<str>,
+    /// When viewers are asked whether they are still there.
+    pub heartbeat: Heartbeat,
 }
 
 impl FromRef<AppState> for LeptosOptions {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, ModelClass, ModelConfig, ModelRef, ProviderConfig, StallConfig};
 use crate::http::access::Access;
+use crate::http::stream::Heartbeat;
 use crate::http::{AppState, router};
 use crate::provider::{ProviderClient, ProviderKind, install_crypto_provider};
 use crate::run::{Execution, Services};
@@ -103,6 +104,7 @@ pub async fn serve_and_tell(
             .site_addr(address)
             .build(),
         workspace_name: workspace_name.into(),
+        heartbeat: Heartbeat::default(),
     };
     let closing = CancellationToken::new();
     let server =

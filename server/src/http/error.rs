@@ -31,6 +31,9 @@ pub enum ApiError {
     /// The body or a parameter is not what the call takes.
     #[error("{0}")]
     Invalid(String),
+    /// The body is no JSON at all.
+    #[error("{0}")]
+    Malformed(String),
     /// The content type of the body is not JSON.
     #[error("The body has to be JSON, with content-type application/json.")]
     NotJson,
@@ -77,6 +80,7 @@ impl ApiError {
                 (StatusCode::NOT_FOUND, "not_found")
             }
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_request"),
+            Self::Malformed(_) => (StatusCode::BAD_REQUEST, "malformed_json"),
             Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json"),
             Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_long"),
             Self::Submit(SubmitError::EmptyPrompt) => (StatusCode::UNPROCESSABLE_ENTITY, "empty_prompt"),
@@ -87,7 +91,9 @@ impl ApiError {
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "sign_in_needed"),
-            Self::Transcript(TranscriptError::NotFound(_)) => (StatusCode::NOT_FOUND, "not_found"),
+            Self::Transcript(TranscriptError::NotFound(_) | TranscriptError::Path(_)) => {
+                (StatusCode::NOT_FOUND, "not_found")
+            }
             Self::Transcript(_) => (StatusCode::INTERNAL_SERVER_ERROR, "transcript_unreadable"),
             Self::Submit(SubmitError::Store(_)) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal")

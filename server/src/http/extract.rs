@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use super::error::ApiError;
 
@@ -32,6 +33,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for ApiJson<T> {
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
+            if matches!(error.inner().classify(), Category::Syntax | Category::Eof) {
+                return ApiError::Malformed(format!("The body is not JSON: {}.", error.inner()));
+            }
             match path.as_str() {
                 "." => ApiError::Invalid(format!("The body does not fit: {}.", error.inner())),
                 _ => ApiError::Invalid(format!("The body does not fit at {path}: {}.", error.inner())),
@@ -39,7 +43,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for ApiJson<T> {
         })?;
         reader
             .end()
-            .map_err(|error| ApiError::Invalid(format!("The body goes on after its JSON: {error}.")))?;
+            .map_err(|error| ApiError::Malformed(format!("The body goes on after its JSON: {error}.")))?;
         Ok(Self(value))
     }
 }

@@ -21,11 +21,23 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::AppState;
 
-/// How often a ping is sent.
-const PING: Duration = Duration::from_secs(10);
+/// The heartbeat of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// How often a ping is sent.
+    pub ping: Duration,
+    /// A connection is closed after this long without a frame from the other side, or without taking one.
+    pub silence: Duration,
+}
 
-/// A connection is closed after this long without a frame from the other side.
-const SILENCE: Duration = Duration::from_secs(20);
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self {
+            ping: Duration::from_secs(10),
+            silence: Duration::from_secs(20),
+        }
+    }
+}
 
 /// The longest frame of a client.
 const MAX_CLIENT_FRAME: usize = 64 * 1024;
@@ -51,7 +63,7 @@ async fn serve(state: AppState, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let (outgoing, frames) = mpsc::channel(OUTGOING);
     let closing = CancellationToken::new();
-    let writer = tokio::spawn(write(sink, frames, closing.clone()));
+    let writer = tokio::spawn(write(sink, frames, closing.clone(), state.heartbeat.silence));
     let connection = Connection {
         state,
         outgoing,
@@ -70,6 +82,7 @@ async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut frames: mpsc::Receiver<Message>,
     closing: CancellationToken,
+    silence: Duration,
 ) {
     loop {
         let frame = tokio::select! {
@@ -77,7 +90,7 @@ async fn write(
             () = closing.cancelled() => break,
         };
         let Some(frame) = frame else { break };
-        match tokio::time::timeout(SILENCE, sink.send(frame)).await {
+        match tokio::time::timeout(silence, sink.send(frame)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => break,
         }
@@ -97,7 +110,9 @@ struct Connection {
 
 impl Connection {
     async fn read(mut self, mut stream: SplitStream<WebSocket>) {
-        let mut pings = tokio::time::interval_at(Instant::now() + PING, PING);
+        let Heartbeat { ping, silence } = self.state.heartbeat;
+        let mut pings = tokio::time::interval_at(Instant::now() + ping, ping);
+        pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heard = Instant::now();
         loop {
             tokio::select! {
@@ -113,15 +128,15 @@ impl Connection {
                     }
                 }
                 _ = pings.tick() => {
-                    if heard.elapsed() >= SILENCE {
-                        tracing::debug!("a viewer fell silent; its connection is closed");
-                        return;
-                    }
                     let at = self.state.execution.services().clock.now_ms();
                     // A viewer that is behind has frames enough to hear.
                     if let Some(ping) = text(&ServerFrame::Ping { at }) {
                         let _ = self.outgoing.try_send(ping);
                     }
+                }
+                () = tokio::time::sleep_until(heard + silence) => {
+                    tracing::debug!("a viewer fell silent; its connection is closed");
+                    return;
                 }
                 () = self.closing.cancelled() => return,
             }

@@ -1,6 +1,7 @@
 //! Transcripts: what providers sent, with opaque values replaced by their length.
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -36,9 +37,11 @@ pub(super) async fn list(
 /// `GET /api/runs/{run}/transcripts/{path}`
 pub(super) async fn read(
     State(state): State<AppState>,
-    Path((run, path)): Path<(String, String)>,
+    address: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let Path((run, path)) =
+        address.map_err(|error| ApiError::Invalid(format!("The address cannot be read: {error}.")))?;
     let run_id: RunId = run
         .parse()
         .map_err(|error| ApiError::Invalid(format!("{error}.")))?;

@@ -140,7 +140,7 @@ pub(super) async fn execute(
             )
             .await;
         }
-        (NodeOutcome::Stopped, _) => close_stopped(services, &writer, stop, at).await?,
+        (NodeOutcome::Stopped, usage) => close_stopped(services, &writer, stop, at, usage).await?,
     }
     writer.flush().await?;
     tracing::info!(run.id = %claim.run_id, "the run has ended");
@@ -202,6 +202,7 @@ async fn close_stopped(
     writer: &RunWriter,
     stop: &StopSignal,
     at: i64,
+    usage: Usage,
 ) -> Result<(), ExecuteError> {
     let ending = match stop.why() {
         Some(Stopped::Lost) => {
@@ -227,7 +228,14 @@ async fn close_stopped(
     writer.flush().await?;
     // What is open is what the record says.
     if let Some(state) = services.store.load_run(writer.run_id()).await? {
-        for op in recovery::close(&state, &ending, at) {
+        let usage = (usage != Usage::default()).then_some(usage);
+        for mut op in recovery::close(&state, &ending, at) {
+            // What whole rounds took is known.
+            match &mut op {
+                Op::AttemptFinished(op) => op.usage = usage.clone(),
+                Op::RunUpdated(op) => op.usage = usage.clone(),
+                _ => {}
+            }
             writer.write(op).await;
         }
     }

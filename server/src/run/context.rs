@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use protocol::fold::RunState;
 use protocol::id::AttemptId;
 use protocol::model::{Attempt, Block, BlockBody, Node, ToolRef};
-use protocol::state::{Channel, Executor, MessageRole, NodeKind, NodeStatus};
+use protocol::state::{Channel, Executor, MessageRole, MessageState, NodeKind, NodeStatus};
 use serde_json::json;
 
 use super::Services;
@@ -95,7 +95,8 @@ fn prompts(state: &RunState) -> impl Iterator<Item = ModelMessage> {
     state
         .messages()
         .iter()
-        .filter(|message| message.role == MessageRole::User)
+        // What was taken back before anybody read it was never said.
+        .filter(|message| message.role == MessageRole::User && message.state != MessageState::Returned)
         .map(|message| ModelMessage::User {
             text: message.text.clone(),
         })

@@ -196,7 +196,8 @@ impl OpenNode {
     }
 }
 
-fn default_media_type(channel: Channel) -> &'static str {
+/// What a channel holds where its tool does not say.
+pub(super) fn default_media_type(channel: Channel) -> &'static str {
     match channel {
         Channel::Arguments => "application/json",
         Channel::Log | Channel::Result => "text/plain",

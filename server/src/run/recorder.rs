@@ -7,6 +7,7 @@ mod commit;
 mod pending;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -56,7 +57,11 @@ pub enum RecordError {
 pub struct Recorder {
     requests: mpsc::Sender<Request>,
     hub: Arc<Hub>,
+    writers: Arc<AtomicU64>,
 }
+
+/// Tells the writers of one run apart: a run that was taken over has an old one that may still write.
+type WriterNumber = u64;
 
 #[derive(Debug)]
 enum Request {
@@ -66,14 +71,17 @@ enum Request {
     },
     Write {
         run_id: RunId,
+        writer: WriterNumber,
         op: Op,
     },
     Flush {
         run_id: RunId,
+        writer: WriterNumber,
         reply: oneshot::Sender<Result<u64, RecordError>>,
     },
     Close {
         run_id: RunId,
+        writer: WriterNumber,
     },
     Stop,
 }
@@ -81,6 +89,7 @@ enum Request {
 /// A run that is being written.
 #[derive(Debug)]
 struct OpenRun {
+    writer: WriterNumber,
     state: RunState,
     pending: Pending,
     waiters: Vec<oneshot::Sender<Result<u64, RecordError>>>,
@@ -99,13 +108,15 @@ struct Ended {
 #[derive(Debug)]
 pub struct RunWriter {
     run_id: RunId,
+    number: WriterNumber,
     requests: mpsc::Sender<Request>,
     channel: Arc<Channel>,
     ended: Arc<Ended>,
 }
 
 impl Recorder {
-    /// Starts the recorder's task. It ends by [`Recorder::stop`].
+    /// Starts the recorder's task. It ends after [`Recorder::stop`], or when all handles and writers are dropped; in
+    /// both cases after the last commit.
     pub fn start(store: Store, hub: Arc<Hub>, clock: SharedClock, tasks: &TaskTracker) -> Self {
         let (requests, received) = mpsc::channel(QUEUE);
         let task = Task {
@@ -117,21 +128,28 @@ impl Recorder {
             stopping: false,
         };
         tasks.spawn(task.run());
-        Self { requests, hub }
+        Self {
+            requests,
+            hub,
+            writers: Arc::default(),
+        }
     }
 
-    /// Ends the recorder's task after the last commit; what is written later is dropped.
+    /// Commits what was handed over, then ends the task. What is written later is dropped.
     pub async fn stop(&self) {
         // It may have ended already.
         let _ = self.requests.send(Request::Stop).await;
     }
 
     /// Begins to write a run, from the state that its last committed op left and in the generation of its new owner.
+    /// An earlier writer of the same run loses it.
     pub async fn open(&self, state: RunState) -> Result<RunWriter, RecordError> {
         let run_id = state.run().run_id.clone();
         let channel = self.hub.channel(&run_id);
         let ended = Arc::new(Ended::default());
+        let number = self.writers.fetch_add(1, Ordering::Relaxed);
         let run = Box::new(OpenRun {
+            writer: number,
             state,
             pending: Pending::default(),
             waiters: Vec::new(),
@@ -147,6 +165,7 @@ impl Recorder {
             .map_err(|_| RecordError::Stopped)?;
         Ok(RunWriter {
             run_id,
+            number,
             requests: self.requests.clone(),
             channel,
             ended,
@@ -163,6 +182,7 @@ impl RunWriter {
             .requests
             .send(Request::Write {
                 run_id: self.run_id.clone(),
+                writer: self.number,
                 op,
             })
             .await;
@@ -174,6 +194,7 @@ impl RunWriter {
         self.requests
             .send(Request::Flush {
                 run_id: self.run_id.clone(),
+                writer: self.number,
                 reply,
             })
             .await
@@ -206,6 +227,7 @@ impl Drop for RunWriter {
     fn drop(&mut self) {
         let request = Request::Close {
             run_id: self.run_id.clone(),
+            writer: self.number,
         };
         if let Err(mpsc::error::TrySendError::Full(request)) = self.requests.try_send(request) {
             let requests = self.requests.clone();
@@ -230,7 +252,7 @@ impl Task {
             self.gather().await;
             self.commit().await;
             if self.stopping {
-                return;
+                break;
             }
         }
     }
@@ -258,9 +280,11 @@ impl Task {
     }
 
     fn is_urgent(&self) -> bool {
-        self.open
-            .values()
-            .any(|run| !run.waiters.is_empty() || run.pending.bytes() >= WINDOW_BYTES)
+        self.stopping
+            || self
+                .open
+                .values()
+                .any(|run| !run.waiters.is_empty() || run.pending.bytes() >= WINDOW_BYTES)
     }
 
     fn bytes(&self) -> usize {
@@ -270,26 +294,37 @@ impl Task {
     fn take(&mut self, request: Request) {
         match request {
             Request::Open { run_id, run } => {
+                // The state of the new writer is newer than what the old one has not saved.
+                self.give_up(&run_id, RecordError::LostOwnership);
                 self.open.insert(run_id, *run);
             }
-            Request::Write { run_id, op } => {
-                if let Some(run) = self.open.get_mut(&run_id) {
+            Request::Write { run_id, writer, op } => {
+                if let Some(run) = self.run_of(&run_id, writer) {
                     run.pending.push(op);
                 }
             }
-            Request::Flush { run_id, reply } => match self.open.get_mut(&run_id) {
+            Request::Flush {
+                run_id,
+                writer,
+                reply,
+            } => match self.run_of(&run_id, writer) {
                 Some(run) => run.waiters.push(reply),
                 None => {
                     // Its writer has heard why; this answer only has to come.
                     let _ = reply.send(Err(RecordError::LostOwnership));
                 }
             },
-            Request::Stop => self.stopping = true,
-            Request::Close { run_id } => {
-                if let Some(run) = self.open.get_mut(&run_id) {
+            Request::Close { run_id, writer } => {
+                if let Some(run) = self.run_of(&run_id, writer) {
                     run.pending.close();
                 }
             }
+            Request::Stop => self.stopping = true,
         }
+    }
+
+    /// The run, as long as this writer is the one that has it.
+    fn run_of(&mut self, run_id: &RunId, writer: WriterNumber) -> Option<&mut OpenRun> {
+        self.open.get_mut(run_id).filter(|run| run.writer == writer)
     }
 }

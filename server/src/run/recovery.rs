@@ -14,6 +14,8 @@ use protocol::op::{
 };
 use protocol::state::{AttemptStatus, BlockStatus, Channel, MessageState, NodeKind, NodeStatus, RunStatus};
 
+use super::ops::default_media_type;
+
 /// Why the execution ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
@@ -124,7 +126,7 @@ fn finish(node: &Node, ending: &Ending, at: i64) -> NodeFinished {
             let summary = OutputSummary {
                 bytes: output.text.len() as u64,
                 sha256: sha256(output.text.as_bytes()),
-                media_type: "text/plain".to_owned(),
+                media_type: default_media_type(*channel).to_owned(),
             };
             (*channel, summary)
         })

@@ -1,9 +1,11 @@
 //! Claims queued runs, renews their leases, and closes the runs whose owner is gone.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use protocol::id::RunId;
 use protocol::model::ErrorInfo;
 use tokio::sync::{Notify, Semaphore};
@@ -25,6 +27,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs that one server executes at a time.
 const MAX_RUNS: usize = 256;
+
+/// How often closing a run is tried; after that its lease ends, and the sweep closes it.
+const CLOSE_TRIES: u32 = 3;
 
 /// Executes runs as one owner.
 pub(super) struct Worker {
@@ -144,8 +149,17 @@ impl Worker {
         self.executing().insert(claim.run_id.clone(), signal.clone());
         // A command may have come between the claim and this moment.
         self.look_for_commands();
-        let outcome = chat::execute(&self.services, &self.recorder, &claim, &signal).await;
+        let execution = chat::execute(&self.services, &self.recorder, &claim, &signal);
+        let outcome = AssertUnwindSafe(execution).catch_unwind().await;
         self.executing().remove(&claim.run_id);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                tracing::error!(run.id = %claim.run_id, "the execution of the run panicked");
+                let info = ErrorInfo::new("internal", "Something broke on the server. Its log says what.");
+                return self.close_failed(&claim, info).await;
+            }
+        };
         match outcome {
             Ok(()) => {}
             Err(chat::ExecuteError::Record(RecordError::LostOwnership)) => {
@@ -162,10 +176,14 @@ impl Worker {
                         ErrorInfo::new("cannot_execute", error.to_string())
                     }
                 };
-                if let Err(error) = self.close(&claim, &Ending::Failed(info)).await {
-                    tracing::error!(run.id = %claim.run_id, %error, "the run cannot be closed; the sweep will");
-                }
+                self.close_failed(&claim, info).await;
             }
+        }
+    }
+
+    async fn close_failed(&self, claim: &Claim, info: ErrorInfo) {
+        if let Err(error) = self.close(claim, &Ending::Failed(info)).await {
+            tracing::error!(run.id = %claim.run_id, %error, "the run cannot be closed; the sweep will");
         }
     }
 
@@ -203,7 +221,7 @@ impl Worker {
         if executing.is_empty() {
             return Ok(());
         }
-        let owned = self.services.store.renew_leases(&self.owner).await?;
+        let owned = self.services.store.renew_leases(&self.owner, &executing).await?;
         for run_id in executing.iter().filter(|run_id| !owned.contains(run_id)) {
             // It may have ended in between; then nobody listens.
             self.stop(run_id, Stopped::Lost);
@@ -245,22 +263,26 @@ impl Worker {
 
     /// Closes a run that nobody executes.
     async fn close(&self, claim: &Claim, ending: &Ending) -> Result<(), StoreError> {
-        let Some(state) = self.services.store.load_run(&claim.run_id).await? else {
-            return Ok(());
-        };
-        if state.run().status.is_final() {
-            return Ok(());
-        }
-        let ops = recovery::close(&state, ending, self.services.clock.now_ms());
-        let closed = async {
-            let writer = self.recorder.open(state).await?;
-            for op in ops {
-                writer.write(op).await;
+        for _ in 0..CLOSE_TRIES {
+            let Some(state) = self.services.store.load_run(&claim.run_id).await? else {
+                return Ok(());
+            };
+            if state.run().status.is_final() || state.generation() != claim.generation {
+                return Ok(());
             }
-            writer.flush().await
-        };
-        if let Err(error) = closed.await {
-            tracing::warn!(run.id = %claim.run_id, %error, "the run was not closed");
+            let ops = recovery::close(&state, ending, self.services.clock.now_ms());
+            let closed = async {
+                let writer = self.recorder.open(state).await?;
+                for op in ops {
+                    writer.write(op).await;
+                }
+                writer.flush().await
+            };
+            match closed.await {
+                Ok(_) => return Ok(()),
+                // The last ops of the execution that broke were saved meanwhile.
+                Err(error) => tracing::warn!(run.id = %claim.run_id, %error, "the run was not closed"),
+            }
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use protocol::fold::{Change, RunState};
 use protocol::id::{NodeId, RunId};
 use protocol::op::Entry;
 use sqlx::PgConnection;
-use sqlx::types::Json;
 
+use super::rows::AsJson;
 use super::{StoreError, content};
 use protocol::state::Channel;
 
@@ -85,7 +85,7 @@ async fn append(connection: &mut PgConnection, batches: &[&RunBatch<'_>]) -> Res
         seqs.push(entry.seq as i64);
         generations.push(entry.generation as i64);
         times.push(entry.at);
-        ops.push(Json(&entry.op));
+        ops.push(AsJson(&entry.op));
     }
     if ids.is_empty() {
         return Ok(());

@@ -3,6 +3,7 @@
 use protocol::id::{AttemptId, NodeId, RunId};
 use sqlx::types::Json;
 
+use super::rows::AsJson;
 use super::{Store, StoreError};
 use crate::provider::Replay;
 
@@ -24,7 +25,7 @@ impl Store {
         .bind(round as i32)
         .bind(run_id.as_str())
         .bind(node_id.as_str())
-        .bind(Json(replay))
+        .bind(AsJson(replay))
         .execute(self.pool())
         .await?;
         Ok(())

@@ -83,14 +83,17 @@ impl Store {
         row.map(claim).transpose()
     }
 
-    /// Renews the leases of an owner; gives the runs that it still owns.
-    pub async fn renew_leases(&self, owner: &str) -> Result<Vec<RunId>, StoreError> {
+    /// Renews the leases of those runs that the owner executes; gives the ones that it still owns. A run that it does
+    /// not execute any more keeps its end, so that a sweep closes it.
+    pub async fn renew_leases(&self, owner: &str, executing: &[RunId]) -> Result<Vec<RunId>, StoreError> {
+        let ids: Vec<&str> = executing.iter().map(RunId::as_str).collect();
         let rows: Vec<(String,)> = sqlx::query_as(
             "update runs set lease_expires_at = now() + make_interval(secs => $2)
-             where owner = $1 and status in ('queued', 'running', 'waiting') returning run_id",
+             where owner = $1 and status in ('queued', 'running', 'waiting') and run_id = any($3) returning run_id",
         )
         .bind(owner)
         .bind(f64::from(LEASE_SECONDS))
+        .bind(ids)
         .fetch_all(self.pool())
         .await?;
         rows.into_iter()

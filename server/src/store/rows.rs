@@ -4,21 +4,50 @@ use protocol::Extra;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sqlx::Row as _;
-use sqlx::postgres::PgRow;
+use sqlx::encode::{Encode, IsNull};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgRow, PgTypeInfo};
 use sqlx::types::Json;
+use sqlx::{Postgres, Row as _, Type};
 
 use super::StoreError;
+
+/// The type `json` and the type of its arrays, as `pg_type` numbers them.
+const JSON: PgTypeInfo = PgTypeInfo::with_oid(Oid(114));
+const JSON_ARRAY: PgTypeInfo = PgTypeInfo::with_oid(Oid(199));
+
+/// A value that is written to a column of type `json`. sqlx's own type would send it as `jsonb`, which refuses NUL in
+/// texts and puts members into another order.
+#[derive(Debug)]
+pub(super) struct AsJson<T>(pub(super) T);
+
+impl<T> Type<Postgres> for AsJson<T> {
+    fn type_info() -> PgTypeInfo {
+        JSON
+    }
+}
+
+impl<T> PgHasArrayType for AsJson<T> {
+    fn array_type_info() -> PgTypeInfo {
+        JSON_ARRAY
+    }
+}
+
+impl<T: Serialize> Encode<'_, Postgres> for AsJson<T> {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        serde_json::to_writer(&mut **buffer, &self.0)?;
+        Ok(IsNull::No)
+    }
+}
 
 /// A value as the JSON that a column holds.
 pub(super) fn json<T: Serialize>(
     table: &'static str,
     row: &str,
     value: &T,
-) -> Result<Json<Value>, StoreError> {
-    serde_json::to_value(value)
-        .map(Json)
-        .map_err(|error| StoreError::row(table, row, error))
+) -> Result<Value, StoreError> {
+    serde_json::to_value(value).map_err(|error| StoreError::row(table, row, error))
 }
 
 /// Builds a thing of the protocol from the columns of a row, which have the names of its fields. Absent columns stay

@@ -388,9 +388,9 @@ async fn add_open_texts(
     if open_blocks.is_empty() && open_nodes.is_empty() {
         return Ok(());
     }
+    // Nearly all ops are text. The database is not asked for their kind: it cannot look into JSON that holds NUL.
     let rows: Vec<(Json<Op>,)> = sqlx::query_as(
-        "select op from ops where run_id = $1 and op ->> 'op' in ('block_delta', 'node_output')
-             and seq > least(
+        "select op from ops where run_id = $1 and seq > least(
                  (select min(seq) from blocks where run_id = $1 and status = 'streaming'),
                  (select min(seq) from nodes where run_id = $1 and finished_at is null and kind in ('function', 'code')))
          order by seq",

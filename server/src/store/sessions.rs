@@ -34,6 +34,7 @@ pub struct InvalidPlace(pub String);
 fn place(text: &str) -> Result<(i64, &str), InvalidPlace> {
     let invalid = || InvalidPlace(text.chars().take(100).collect());
     let (at, id) = text.split_once('.').ok_or_else(invalid)?;
+    id.parse::<SessionId>().map_err(|_| invalid())?;
     Ok((at.parse().map_err(|_| invalid())?, id))
 }
 

@@ -194,7 +194,7 @@ impl Task {
     }
 
     /// Stops writing a run.
-    fn give_up(&mut self, run_id: &RunId, why: RecordError) {
+    pub(super) fn give_up(&mut self, run_id: &RunId, why: RecordError) {
         let Some(run) = self.open.remove(run_id) else {
             return;
         };

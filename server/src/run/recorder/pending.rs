@@ -56,17 +56,18 @@ impl Pending {
             last.delta.push_str(&next.delta);
             return;
         }
-        while next.delta.len() > MAX_OP_TEXT {
-            let rest = next.delta.split_off(next.delta.floor_char_boundary(MAX_OP_TEXT));
-            let offset = next.offset + next.delta.len() as u64;
-            let rest = BlockDelta {
-                offset,
-                delta: rest,
-                ..next.clone()
-            };
-            self.ops.push(Op::BlockDelta(std::mem::replace(&mut next, rest)));
+        if next.delta.len() <= MAX_OP_TEXT {
+            self.ops.push(Op::BlockDelta(next));
+            return;
         }
-        self.ops.push(Op::BlockDelta(next));
+        let text = std::mem::take(&mut next.delta);
+        for (at, piece) in pieces(&text) {
+            self.ops.push(Op::BlockDelta(BlockDelta {
+                offset: next.offset + at,
+                delta: piece.to_owned(),
+                ..next.clone()
+            }));
+        }
     }
 
     fn push_output(&mut self, mut next: NodeOutput) {
@@ -81,18 +82,31 @@ impl Pending {
             last.text.push_str(&next.text);
             return;
         }
-        while next.text.len() > MAX_OP_TEXT {
-            let rest = next.text.split_off(next.text.floor_char_boundary(MAX_OP_TEXT));
-            let offset = next.offset + next.text.len() as u64;
-            let rest = NodeOutput {
-                offset,
-                text: rest,
-                ..next.clone()
-            };
-            self.ops.push(Op::NodeOutput(std::mem::replace(&mut next, rest)));
+        if next.text.len() <= MAX_OP_TEXT {
+            self.ops.push(Op::NodeOutput(next));
+            return;
         }
-        self.ops.push(Op::NodeOutput(next));
+        let text = std::mem::take(&mut next.text);
+        for (at, piece) in pieces(&text) {
+            self.ops.push(Op::NodeOutput(NodeOutput {
+                offset: next.offset + at,
+                text: piece.to_owned(),
+                ..next.clone()
+            }));
+        }
     }
+}
+
+/// Cuts a text into pieces that one op may carry, each with its place in bytes.
+fn pieces(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let (piece, _) = rest.split_at(rest.floor_char_boundary(MAX_OP_TEXT));
+        let place = at as u64;
+        at += piece.len();
+        Some((place, piece))
+    })
 }
 
 #[cfg(test)]

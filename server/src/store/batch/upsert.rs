@@ -6,10 +6,9 @@ use protocol::model::{Approval, Attempt, Block, Message, Node};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
-use sqlx::types::Json;
 
 use crate::store::StoreError;
-use crate::store::rows::json;
+use crate::store::rows::{AsJson, json};
 
 /// The run's own row. Its first end and start times stay; a run that goes on again has no end.
 pub(super) async fn run(connection: &mut PgConnection, state: &RunState, at: i64) -> Result<(), StoreError> {
@@ -25,9 +24,9 @@ pub(super) async fn run(connection: &mut PgConnection, state: &RunState, at: i64
     )
     .bind(key)
     .bind(run.status.as_str())
-    .bind(run.error.as_ref().map(Json))
-    .bind(run.usage.as_ref().map(Json))
-    .bind(Json(&run.extra))
+    .bind(run.error.as_ref().map(AsJson))
+    .bind(run.usage.as_ref().map(AsJson))
+    .bind(AsJson(&run.extra))
     .bind(at)
     .bind(run.status.is_final())
     .execute(connection)
@@ -53,7 +52,7 @@ pub(super) async fn message(
     .bind(message.state.as_str())
     .bind(message.text.as_bytes())
     .bind(message.at)
-    .bind(Json(&message.extra))
+    .bind(AsJson(&message.extra))
     .execute(connection)
     .await?;
     Ok(())
@@ -101,11 +100,11 @@ pub(super) async fn node(
     .bind(node.announced_at)
     .bind(node.started_at)
     .bind(end.map(|end| end.finished_at))
-    .bind(node.progress.as_ref().map(Json))
-    .bind(end.and_then(|end| end.error.as_ref()).map(Json))
+    .bind(node.progress.as_ref().map(AsJson))
+    .bind(end.and_then(|end| end.error.as_ref()).map(AsJson))
     .bind(end.and_then(|end| end.exit_code))
-    .bind(Json(outputs))
-    .bind(Json(&node.extra))
+    .bind(AsJson(outputs))
+    .bind(AsJson(&node.extra))
     .execute(&mut *connection)
     .await?;
     for (ordinal, after) in node.after.iter().enumerate() {
@@ -143,13 +142,13 @@ pub(super) async fn attempt(
     .bind(&attempt.provider)
     .bind(&attempt.model)
     .bind(attempt.continues_attempt_id.as_ref().map(protocol::id::AttemptId::as_str))
-    .bind(attempt.kept.as_ref().map(Json))
+    .bind(attempt.kept.as_ref().map(AsJson))
     .bind(end.and_then(|end| end.stop_reason.as_deref()))
-    .bind(end.and_then(|end| end.usage.as_ref()).map(Json))
-    .bind(end.and_then(|end| end.error.as_ref()).map(Json))
+    .bind(end.and_then(|end| end.usage.as_ref()).map(AsJson))
+    .bind(end.and_then(|end| end.error.as_ref()).map(AsJson))
     .bind(attempt.started_at)
     .bind(end.map(|end| end.finished_at))
-    .bind(Json(&attempt.extra))
+    .bind(AsJson(&attempt.extra))
     .execute(connection)
     .await?;
     Ok(())
@@ -166,7 +165,7 @@ pub(super) async fn block(
         protocol::model::BlockState::Streaming => None,
         protocol::model::BlockState::Ended(end) => Some(end),
     };
-    let Json(mut body) = json("blocks", key, &body_without_text(block))?;
+    let mut body = json("blocks", key, &body_without_text(block))?;
     if let Value::Object(body) = &mut body {
         body.retain(|name, _| {
             !matches!(
@@ -203,8 +202,8 @@ pub(super) async fn block(
     .bind(end.map(|end| end.finished_at))
     .bind(end.map(|end| end.bytes as i64))
     .bind(end.and_then(|end| end.sha256.as_deref()))
-    .bind(Json(body))
-    .bind(Json(&block.extra))
+    .bind(AsJson(body))
+    .bind(AsJson(&block.extra))
     .execute(connection)
     .await?;
     Ok(())
@@ -248,7 +247,7 @@ pub(super) async fn approval(
     .bind(approval.approval_id.as_str())
     .bind(run_id.as_str())
     .bind(seq as i64)
-    .bind(Json(approval))
+    .bind(AsJson(approval))
     .execute(connection)
     .await?;
     Ok(())
@@ -269,7 +268,7 @@ pub(super) async fn notice<T: Serialize>(
     .bind(run_id.as_str())
     .bind(seq as i64)
     .bind(kind)
-    .bind(body)
+    .bind(AsJson(body))
     .execute(connection)
     .await?;
     Ok(())

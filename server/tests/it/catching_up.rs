@@ -1,0 +1,117 @@
+//! What a viewer gets who knows too much, too little, or reads too slowly.
+
+use protocol::fold::RunState;
+use protocol::frame::ServerFrame;
+use tokio::net::TcpSocket;
+
+use crate::harness::{Setup, TestServer, record, scenario, text};
+use crate::viewer::Viewer;
+
+/// Much text in pieces that cost little to make.
+const FLOOD: &str = r#"
+name = "flood"
+title = "Flood"
+description = "Much text in large pieces."
+prompt = "flood"
+[parameters]
+characters = 1000000
+rate = 1000000
+[[turns]]
+[[turns.steps]]
+step = "gate"
+name = "flood:begin"
+[[turns.steps]]
+step = "text"
+generator = "markdown"
+chunk = 4096
+[[turns.steps]]
+step = "gate"
+name = "flood:end"
+"#;
+
+async fn server() -> TestServer {
+    let scenarios = vec![scenario(FLOOD)];
+    TestServer::start_with(Setup { scenarios, ..Setup::default() }).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_who_knows_ops_that_do_not_exist_gets_a_snapshot_that_replaces_everything() {
+    let server = TestServer::start().await;
+    let seen = server.finish("max_tokens", "openai").await;
+    let run = seen.run().run_id.clone();
+    let mut viewer = Viewer::connect(&server.base).await;
+    let mut beyond = RunState::from_snapshot(server.snapshot(&run).await).to_snapshot();
+    beyond.seq += 1000;
+    beyond.blocks.clear();
+    viewer.resume(RunState::from_snapshot(beyond)).await;
+    while viewer.runs[&run].snapshots == 0 {
+        viewer.next().await.unwrap();
+    }
+    assert_eq!(viewer.runs[&run].resets, 1);
+    assert_eq!(record(viewer.state(&run)), record(&seen));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_bytes_of_ops_come_as_a_snapshot_in_parts_of_bounded_size() {
+    let server = server().await;
+    let run = server.run("flood", "anthropic").await;
+    let seen = server.ended(&run).await;
+    let mut viewer = server.watch(&run).await;
+    let mut longest = 0;
+    while !viewer.runs.get(&run).is_some_and(|watched| watched.snapshots > 0) {
+        if let Some(ServerFrame::SnapshotPart { part, .. }) = viewer.next().await {
+            longest = longest.max(serde_json::to_string(&part).unwrap().len());
+        }
+    }
+    let watched = &viewer.runs[&run];
+    assert_eq!((watched.resets, watched.ops), (0, 0));
+    assert!(watched.parts > 10, "{} parts", watched.parts);
+    assert!(longest < 2 * protocol::MAX_FRAME_TEXT, "a part of {longest} bytes");
+    assert_eq!(record(&watched.state), record(&seen));
+    server.assert_same(&seen).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_who_does_not_read_gets_a_snapshot_and_costs_another_viewer_nothing() {
+    let server = server().await;
+    server.provider.arm("flood:begin").await;
+    server.provider.arm("flood:end").await;
+    let run = server.run("flood characters=14000000", "anthropic").await;
+    server.provider.reached("flood:begin").await;
+    let mut quick = server.watch(&run).await;
+    quick.until(&run, |state| !state.attempts().is_empty()).await;
+    // A small window, so that the network between the two holds little of what is not read.
+    let host = server.base.strip_prefix("http://").unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = socket.connect(host.parse().unwrap()).await.unwrap();
+    let mut slow = Viewer::over(stream, host).await;
+    slow.subscribe(&run, 0).await;
+    slow.until(&run, |state| !state.attempts().is_empty()).await;
+
+    server.provider.open("flood:begin").await;
+    quick.until(&run, |state| text(state).len() >= 14_000_000).await;
+    assert_eq!(quick.runs[&run].snapshots, 0, "the quick one is never behind");
+    server.provider.reached("flood:end").await;
+    server.provider.open("flood:end").await;
+    let seen = quick.until_end(&run).await.clone();
+
+    slow.until_end(&run).await;
+    assert!(slow.runs[&run].snapshots >= 1);
+    assert_eq!(record(slow.state(&run)), record(&seen));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_subscriptions_of_one_run_are_one() {
+    let server = TestServer::start().await;
+    server.provider.arm("slow:middle").await;
+    let run = server.run("slow", "openai").await;
+    let mut viewer = server.watch(&run).await;
+    let middle = viewer.until_text(&run, "takes its time").await.seq();
+    viewer.subscribe(&run, middle).await;
+    server.provider.open("slow:middle").await;
+    viewer.until_end(&run).await;
+    let watched = &viewer.runs[&run];
+    assert!(watched.ops <= watched.state.seq() + 2, "{} ops for {}", watched.ops, watched.state.seq());
+    server.assert_same(viewer.state(&run)).await;
+}

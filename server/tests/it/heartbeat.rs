@@ -1,0 +1,48 @@
+//! Whether the other side is still there.
+
+use std::time::{Duration, Instant};
+
+use protocol::frame::{ClientFrame, ServerFrame};
+use server::http::stream::Heartbeat;
+
+use crate::harness::{Setup, TestServer};
+use crate::viewer::Viewer;
+
+const QUICK: Heartbeat = Heartbeat {
+    ping: Duration::from_millis(50),
+    silence: Duration::from_millis(300),
+};
+
+#[test]
+fn a_ping_comes_every_ten_seconds_and_silence_lasts_twenty() {
+    let usual = Heartbeat::default();
+    assert_eq!((usual.ping.as_secs(), usual.silence.as_secs()), (10, 20));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_who_answers_stays_and_one_who_does_not_is_closed() {
+    let server = TestServer::start_with(Setup { heartbeat: QUICK, ..Setup::default() }).await;
+    let mut answering = Viewer::connect(&server.base).await;
+    let mut silent = Viewer::connect(&server.base).await;
+    let begin = Instant::now();
+    let silent = async {
+        let mut pings = 0;
+        while silent.next().await.is_some() {
+            pings += 1;
+        }
+        (pings, begin.elapsed())
+    };
+    let answering = async {
+        while begin.elapsed() < 3 * QUICK.silence {
+            match answering.next().await.expect("the one who answers is kept") {
+                ServerFrame::Ping { at } => answering.send(&ClientFrame::Pong(at)).await,
+                other => panic!("{other:?}"),
+            }
+        }
+        answering.pings
+    };
+    let ((pings, closed), kept) = tokio::join!(silent, answering);
+    assert!(pings >= 2, "{pings} pings before the end");
+    assert!(closed >= QUICK.silence && closed < 2 * QUICK.silence, "closed after {closed:?}");
+    assert!(kept >= 6, "{kept} pings");
+}

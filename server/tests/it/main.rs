@@ -1,0 +1,28 @@
+//! The whole server as its users have it: real HTTP, a real WebSocket, a real PostgreSQL, and the simulator as the
+//! provider behind real HTTP. One module for each behaviour; `harness` says how a test is written.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test a value that is not there is a failure, and its place says which"
+)]
+
+mod access;
+mod cancelling;
+mod catching_up;
+mod client_frames;
+mod command_line;
+mod context;
+mod harness;
+mod heartbeat;
+mod odd_text;
+mod owner_gone;
+mod provider_failures;
+mod proxy;
+mod ranges;
+mod recorder;
+mod recorder_outage;
+mod refreshing;
+mod rejected;
+mod stopping;
+mod viewer;
+mod whole_run;
