@@ -31,7 +31,11 @@ name = "flood:end"
 
 async fn server() -> TestServer {
     let scenarios = vec![scenario(FLOOD)];
-    TestServer::start_with(Setup { scenarios, ..Setup::default() }).await
+    TestServer::start_with(Setup {
+        scenarios,
+        ..Setup::default()
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +70,10 @@ async fn many_bytes_of_ops_come_as_a_snapshot_in_parts_of_bounded_size() {
     let watched = &viewer.runs[&run];
     assert_eq!((watched.resets, watched.ops), (0, 0));
     assert!(watched.parts > 10, "{} parts", watched.parts);
-    assert!(longest < 2 * protocol::MAX_FRAME_TEXT, "a part of {longest} bytes");
+    assert!(
+        longest < 2 * protocol::MAX_FRAME_TEXT,
+        "a part of {longest} bytes"
+    );
     assert_eq!(record(&watched.state), record(&seen));
     server.assert_same(&seen).await;
 }
@@ -112,6 +119,11 @@ async fn two_subscriptions_of_one_run_are_one() {
     server.provider.open("slow:middle").await;
     viewer.until_end(&run).await;
     let watched = &viewer.runs[&run];
-    assert!(watched.ops <= watched.state.seq() + 2, "{} ops for {}", watched.ops, watched.state.seq());
+    assert!(
+        watched.ops <= watched.state.seq() + 2,
+        "{} ops for {}",
+        watched.ops,
+        watched.state.seq()
+    );
     server.assert_same(viewer.state(&run)).await;
 }

@@ -159,7 +159,11 @@ impl Provider {
     /// Waits until a stream stands at the gate.
     pub(crate) async fn reached(&self, gate: &str) {
         let url = format!("{}/_sim/gates/{gate}/wait?timeout_ms=20000", self.base);
-        assert_eq!(self.http.get(url).send().await.unwrap().status(), StatusCode::OK, "{gate}");
+        assert_eq!(
+            self.http.get(url).send().await.unwrap().status(),
+            StatusCode::OK,
+            "{gate}"
+        );
     }
 
     /// Whether no request is open within this time.
@@ -241,7 +245,11 @@ impl TestServer {
     }
 
     pub(crate) async fn get(&self, path: &str) -> reqwest::Response {
-        self.http.get(format!("{}{path}", self.base)).send().await.unwrap()
+        self.http
+            .get(format!("{}{path}", self.base))
+            .send()
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn text(&self, path: &str) -> String {
@@ -277,7 +285,9 @@ impl TestServer {
     }
 
     pub(crate) async fn cancel(&self, run: &RunId) -> StatusCode {
-        self.post(&format!("/api/runs/{run}/cancel"), json!({})).await.status()
+        self.post(&format!("/api/runs/{run}/cancel"), json!({}))
+            .await
+            .status()
     }
 
     pub(crate) async fn snapshot(&self, run: &RunId) -> Snapshot {
@@ -286,7 +296,10 @@ impl TestServer {
 
     pub(crate) async fn ops(&self, run: &RunId) -> Vec<Entry> {
         let lines = self.text(&format!("/api/runs/{run}/ops")).await;
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// The state that the ops give, all of which have to fit.
@@ -310,7 +323,10 @@ impl TestServer {
     /// Waits until the run is over.
     pub(crate) async fn ended(&self, run: &RunId) -> RunState {
         let mut viewer = self.watch(run).await;
-        viewer.until(run, |state| state.run().status.is_final()).await.clone()
+        viewer
+            .until(run, |state| state.run().status.is_final())
+            .await
+            .clone()
     }
 
     /// Runs a prompt to its end in a session of its own.
@@ -323,8 +339,14 @@ impl TestServer {
     pub(crate) async fn assert_same(&self, seen: &RunState) -> String {
         let run = &seen.run().run_id;
         assert_eq!(record(seen), record(&self.folded(run).await));
-        assert_eq!(record(seen), record(&RunState::from_snapshot(self.snapshot(run).await)));
-        let verified = server::verify::verify(self.execution.store(), run).await.unwrap().unwrap();
+        assert_eq!(
+            record(seen),
+            record(&RunState::from_snapshot(self.snapshot(run).await))
+        );
+        let verified = server::verify::verify(self.execution.store(), run)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(verified.problems, Vec::<String>::new());
         assert_eq!(verified.rows, digest(seen));
         verified.rows
