@@ -81,13 +81,12 @@ pub fn Session(
 
     let runs = Memo::new(move |_| session.runs());
     let count = runs.with_untracked(Vec::len);
-    let is_live = untrack(|| session.current()).is_some_and(|run| !untrack(|| run.status()).is_final());
-    let follow = Follow::new(is_live);
+    let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
+    let follow = Follow::new(is_busy.into());
     live.follow_sessions(move |summary| drop(session.update(summary)));
     #[cfg(feature = "hydrate")]
     browser::start(selection, session);
 
-    let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
     let placeholder = Signal::derive(move || {
         if is_busy.get() {
             "Write on: it is sent when the run that goes on is over".to_owned()
@@ -130,6 +129,7 @@ pub fn Session(
                         action_words
                         rows="1"
                         sending=Sending::new()
+                        on_sent=Callback::new(move |()| follow.resume())
                     />
                 </div>
                 <Announcements session/>
