@@ -17,6 +17,9 @@ use crate::data::selection::Selection;
 use crate::data::session_store::SessionStore;
 use crate::ui::{Button, Icon, IconName, StateKind, StateMark};
 
+/// The most characters of a name.
+const NAME: usize = 120;
+
 /// The panel at the right; on a narrow page a drawer.
 #[component]
 pub fn DetailsPanel(
@@ -67,7 +70,7 @@ fn path(run: &RunStore, node_id: &NodeId) -> Vec<(NodeId, String)> {
         while let Some(node) =
             next.filter(|node| node.kind != NodeKind::Root && path.len() <= state.nodes().len())
         {
-            path.push((node.node_id.clone(), node.name.clone()));
+            path.push((node.node_id.clone(), words::line(&node.name, NAME)));
             next = node.parent_id.as_ref().and_then(|parent| state.node(parent));
         }
         path.reverse();
@@ -127,7 +130,7 @@ pub fn NodeDetails(
         <nav aria-label="Path"><ol class="crumbs">{crumbs}</ol></nav>
         <h3 class="details__title" data-details-node=node_id.to_string()>
             <Icon icon/>
-            <code>{name}</code>
+            <code>{words::line(&name, NAME)}</code>
             <StateMark state/>
         </h3>
         <div class="details__acts">

@@ -82,7 +82,7 @@ pub fn Session(
     let runs = Memo::new(move |_| session.runs());
     let count = runs.with_untracked(Vec::len);
     let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
-    let follow = Follow::new(is_busy);
+    let follow = Follow::new(is_busy.into());
     live.follow_sessions(move |summary| drop(session.update(summary)));
     #[cfg(feature = "hydrate")]
     browser::start(selection, session);
@@ -129,6 +129,7 @@ pub fn Session(
                         action_words
                         rows="1"
                         sending=Sending::new()
+                        on_sent=Callback::new(move |()| follow.resume())
                     />
                 </div>
                 <Announcements session/>

@@ -105,6 +105,9 @@ pub fn Composer(
     /// Shared with other controls that start the same.
     #[prop(optional)]
     sending: Sending,
+    /// Called when a run was taken.
+    #[prop(optional, into)]
+    on_sent: Option<Callback<()>>,
 ) -> impl IntoView {
     let form = NodeRef::<Form>::new();
     let text = NodeRef::<Textarea>::new();
@@ -115,11 +118,13 @@ pub fn Composer(
     };
     #[cfg(feature = "hydrate")]
     let (on_submit, on_key) = (
-        browser::on_submit(target, text, model, sending),
+        browser::on_submit(target, text, model, sending, on_sent),
         browser::on_key(form),
     );
     #[cfg(not(feature = "hydrate"))]
     let (on_submit, on_key) = (|_: leptos::ev::SubmitEvent| {}, |_: leptos::ev::KeyboardEvent| {});
+    #[cfg(not(feature = "hydrate"))]
+    let _ = on_sent;
     let problem = move || {
         sending.problem.get().map(|problem| {
             view! { <p class="composer__note field__note--bad" role="alert">{problem}</p> }

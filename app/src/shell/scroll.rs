@@ -16,26 +16,21 @@ pub struct Follow {
     pub scroller: NodeRef<Div>,
     /// The element within that grows.
     pub content: NodeRef<Div>,
-    /// Whether content still comes.
-    #[cfg_attr(
-        not(feature = "hydrate"),
-        expect(dead_code, reason = "only the browser follows")
-    )]
-    is_live: Signal<bool>,
     is_following: RwSignal<bool>,
+    /// Whether anything comes at all: what grows otherwise was opened by the reader.
+    is_live: Signal<bool>,
     /// The height that came since it stopped, in CSS pixels.
     grown: RwSignal<f64>,
 }
 
 impl Follow {
     /// Follows from the start if something is going on; a finished session is read from its top.
-    pub fn new(is_live: impl Into<Signal<bool>>) -> Self {
-        let is_live = is_live.into();
+    pub fn new(is_live: Signal<bool>) -> Self {
         let follow = Self {
-            is_live,
             scroller: NodeRef::new(),
             content: NodeRef::new(),
-            is_following: RwSignal::new(untrack(|| is_live.get())),
+            is_following: RwSignal::new(is_live.get_untracked()),
+            is_live,
             grown: RwSignal::new(0.0),
         };
         #[cfg(feature = "hydrate")]
@@ -62,7 +57,8 @@ pub fn FollowButton(
     const LINE: f64 = 22.0;
     let lines = Memo::new(move |_| {
         let grown = follow.grown.get();
-        (!follow.is_following.get() && grown >= 1.0).then(|| (grown / LINE).ceil().max(1.0) as u64)
+        (!follow.is_following.get() && follow.is_live.get() && grown >= 1.0)
+            .then(|| (grown / LINE).ceil().max(1.0) as u64)
     });
     let resume = Callback::new(move |_| follow.resume());
     move || {

@@ -28,6 +28,7 @@ pub(super) fn on_submit(
     text: NodeRef<Textarea>,
     model: NodeRef<Select>,
     sending: Sending,
+    on_sent: Option<Callback<()>>,
 ) -> impl Fn(SubmitEvent) + 'static {
     let navigate = use_navigate();
     move |event| {
@@ -62,6 +63,9 @@ pub(super) fn on_submit(
                                 field.set_value("");
                             }
                             session.add_run(&run);
+                            if let Some(on_sent) = on_sent {
+                                on_sent.run(());
+                            }
                         }
                         Err(problem) => drop(sending.problem.try_set(Some(problem.detail))),
                     }

@@ -79,6 +79,17 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
         }
     });
     let _ = scroller.add_event_listener_with_callback("wheel", on_wheel.as_ref().unchecked_ref());
+    // Whoever opens something wants to read it: it stays where it is.
+    let on_click = Closure::<dyn FnMut(web_sys::MouseEvent)>::new(move |event: web_sys::MouseEvent| {
+        let target = event
+            .target()
+            .and_then(|target| target.dyn_into::<Element>().ok());
+        let control = target.and_then(|target| target.closest("[aria-expanded], summary").ok().flatten());
+        if control.is_some() {
+            stop(follow);
+        }
+    });
+    let _ = scroller.add_event_listener_with_callback("click", on_click.as_ref().unchecked_ref());
     let on_key = window_event_listener(ev::keydown, move |event| {
         let in_field = event.target().is_some_and(|target| {
             target
@@ -93,35 +104,26 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
         }
     });
     // The handlers live as long as what they are on.
-    let kept = StoredValue::new_local((on_scroll, on_wheel));
+    let kept = StoredValue::new_local((on_scroll, on_wheel, on_click));
     on_cleanup(move || {
         on_key.remove();
         kept.dispose();
     });
 }
 
-/// What a run adds at its very end still counts as coming, in milliseconds.
-const LAST_WORDS: f64 = 1_500.0;
-
-/// When the content grows because more of it came: goes along, or counts. What the reader opens in a finished run is
-/// nothing new.
+/// When the content grows: goes along, or counts.
 fn observe(follow: Follow, scroller: &HtmlElement, content: &Element) {
     let height = Cell::new(content.scroll_height());
-    let live_at = Cell::new(f64::NEG_INFINITY);
     let on_resize = {
         let (scroller, content) = (scroller.clone(), content.clone());
         Closure::<dyn FnMut()>::new(move || {
             let now = content.scroll_height();
             let before = height.replace(now);
-            let time = js_sys::Date::now();
-            if follow.is_live.try_get_untracked() == Some(true) {
-                live_at.set(time);
-            } else if time - live_at.get() > LAST_WORDS {
-                return;
-            }
             match follow.is_following.try_get_untracked() {
                 Some(true) => scroller.set_scroll_top(scroller.scroll_height()),
-                Some(false) if now > before => follow.grown.update(|grown| *grown += f64::from(now - before)),
+                Some(false) if now > before && follow.is_live.try_get_untracked() == Some(true) => {
+                    follow.grown.update(|grown| *grown += f64::from(now - before));
+                }
                 _ => {}
             }
         })
