@@ -1,5 +1,6 @@
+use protocol::frame::OpsFrame;
 use protocol::model::Run;
-use protocol::snapshot::{SnapshotPart, split};
+use protocol::snapshot::{Snapshot, SnapshotPart, split};
 use protocol::state::RunStatus;
 
 use super::*;
