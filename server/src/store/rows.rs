@@ -42,11 +42,7 @@ impl<T: Serialize> Encode<'_, Postgres> for AsJson<T> {
 }
 
 /// A value as the JSON that a column holds.
-pub(super) fn json<T: Serialize>(
-    table: &'static str,
-    row: &str,
-    value: &T,
-) -> Result<Value, StoreError> {
+pub(super) fn json<T: Serialize>(table: &'static str, row: &str, value: &T) -> Result<Value, StoreError> {
     serde_json::to_value(value).map_err(|error| StoreError::row(table, row, error))
 }
 

@@ -9,7 +9,11 @@ use crate::harness::{Setup, TestServer};
 const TOKEN: &str = "a-token-of-the-tests-0123456789";
 
 async fn guarded() -> TestServer {
-    TestServer::start_with(Setup { token: Some(TOKEN), ..Setup::default() }).await
+    TestServer::start_with(Setup {
+        token: Some(TOKEN),
+        ..Setup::default()
+    })
+    .await
 }
 
 /// A request to become a WebSocket.
@@ -28,9 +32,18 @@ async fn with_a_token_every_page_call_and_socket_wants_it() {
     let server = guarded().await;
     for path in ["/", "/s/ses_1", "/nonsense", "/pkg/runloom.js"] {
         let answer = server.get(path).await;
-        assert_eq!((answer.status().as_u16(), &answer.headers()[LOCATION]), (303, &"/sign-in".parse().unwrap()), "{path}");
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()[LOCATION]),
+            (303, &"/sign-in".parse().unwrap()),
+            "{path}"
+        );
     }
-    for path in ["/api/sessions", "/api/setup", "/api/runs/run_1/snapshot", "/api/nonsense"] {
+    for path in [
+        "/api/sessions",
+        "/api/setup",
+        "/api/runs/run_1/snapshot",
+        "/api/nonsense",
+    ] {
         let answer = server.get(path).await;
         assert_eq!(answer.status(), 401, "{path}");
         assert_eq!(answer.headers()["www-authenticate"], "Bearer");
@@ -50,13 +63,28 @@ async fn a_program_shows_the_token_as_bearer() {
     let server = guarded().await;
     let ask = async |value: String| {
         let request = server.http.get(format!("{}/api/sessions", server.base));
-        request.header(AUTHORIZATION, value).send().await.unwrap().status().as_u16()
+        request
+            .header(AUTHORIZATION, value)
+            .send()
+            .await
+            .unwrap()
+            .status()
+            .as_u16()
     };
     assert_eq!(ask(format!("Bearer {TOKEN}")).await, 200);
-    for wrong in ["Bearer another-token-0123456789", "Bearer ", &format!("Basic {TOKEN}"), TOKEN] {
+    for wrong in [
+        "Bearer another-token-0123456789",
+        "Bearer ",
+        &format!("Basic {TOKEN}"),
+        TOKEN,
+    ] {
         assert_eq!(ask(wrong.to_owned()).await, 401, "{wrong}");
     }
-    let answer = socket(&server).header(AUTHORIZATION, format!("Bearer {TOKEN}")).send().await.unwrap();
+    let answer = socket(&server)
+        .header(AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(answer.status(), 101);
 }
 
@@ -74,37 +102,93 @@ async fn a_person_signs_in_with_a_form_and_gets_a_cookie_that_is_not_the_token()
     let right = sign_in(TOKEN).await;
     assert_eq!(right.status(), 303);
     let cookie = right.headers()[SET_COOKIE].to_str().unwrap().to_owned();
-    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
+        "{cookie}"
+    );
     assert!(!cookie.contains(TOKEN));
     let pair = cookie.split(';').next().unwrap();
-    let page = server.http.get(format!("{}/", server.base)).header(COOKIE, pair).send().await.unwrap();
+    let page = server
+        .http
+        .get(format!("{}/", server.base))
+        .header(COOKIE, pair)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(page.status(), 200);
     assert!(!page.text().await.unwrap().contains(TOKEN));
-    assert_eq!(socket(&server).header(COOKIE, pair).send().await.unwrap().status(), 101);
+    assert_eq!(
+        socket(&server)
+            .header(COOKIE, pair)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        101
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_another_site_can_neither_change_anything_nor_listen() {
     let server = TestServer::start().await;
-    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", "https://localhost"] {
+    for origin in [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        "https://localhost",
+    ] {
         for path in ["/api/sessions", "/sessions"] {
-            let request = server.http.post(format!("{}{path}", server.base)).header(ORIGIN, origin);
+            let request = server
+                .http
+                .post(format!("{}{path}", server.base))
+                .header(ORIGIN, origin);
             let answer = request.json(&json!({})).send().await.unwrap();
             assert_eq!(answer.status(), 403, "{origin} {path}");
         }
-        assert_eq!(socket(&server).header(ORIGIN, origin).send().await.unwrap().status(), 403, "{origin}");
+        assert_eq!(
+            socket(&server)
+                .header(ORIGIN, origin)
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            403,
+            "{origin}"
+        );
     }
-    assert_eq!(socket(&server).header(ORIGIN, &server.base).send().await.unwrap().status(), 101);
-    let own = server.http.post(format!("{}/api/sessions", server.base)).header(ORIGIN, &server.base);
+    assert_eq!(
+        socket(&server)
+            .header(ORIGIN, &server.base)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        101
+    );
+    let own = server
+        .http
+        .post(format!("{}/api/sessions", server.base))
+        .header(ORIGIN, &server.base);
     assert_eq!(own.json(&json!({})).send().await.unwrap().status(), 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_token_only_the_names_of_this_machine_are_answered() {
     let server = TestServer::start().await;
-    for (host, status) in [("evil.example", 403), ("127.0.0.1.evil.example:80", 403), ("localhost", 200), ("[::1]:3000", 200)] {
-        let request = server.http.request(Method::GET, format!("{}/api/sessions", server.base));
-        assert_eq!(request.header(HOST, host).send().await.unwrap().status(), status, "{host}");
+    for (host, status) in [
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example:80", 403),
+        ("localhost", 200),
+        ("[::1]:3000", 200),
+    ] {
+        let request = server
+            .http
+            .request(Method::GET, format!("{}/api/sessions", server.base));
+        assert_eq!(
+            request.header(HOST, host).send().await.unwrap().status(),
+            status,
+            "{host}"
+        );
     }
 }
 
@@ -115,7 +199,10 @@ async fn every_answer_says_what_a_browser_may_do_with_it() {
         let answer = server.get(path).await;
         assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{path}");
         let policy = answer.headers()["content-security-policy"].to_str().unwrap();
-        assert!(policy.contains("frame-ancestors 'none'") && policy.contains("default-src 'none'"), "{path}: {policy}");
+        assert!(
+            policy.contains("frame-ancestors 'none'") && policy.contains("default-src 'none'"),
+            "{path}: {policy}"
+        );
         assert!(!policy.contains("unsafe-inline"), "{path}: {policy}");
     }
 }

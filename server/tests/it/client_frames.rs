@@ -25,12 +25,20 @@ async fn frames_that_make_no_sense_get_an_error_and_the_connection_stays() {
     for frame in senseless {
         viewer.send_text(frame).await;
         viewer.next().await.unwrap();
-        assert_eq!(viewer.errors.pop(), Some((None, "invalid_frame".to_owned())), "{frame}");
+        assert_eq!(
+            viewer.errors.pop(),
+            Some((None, "invalid_frame".to_owned())),
+            "{frame}"
+        );
     }
     viewer.send_message(Message::binary(vec![0, 159, 146, 150])).await;
     viewer.next().await.unwrap();
     assert_eq!(viewer.errors.pop(), Some((None, "not_text".to_owned())));
-    for harmless in ["{\"pong\":1}", "{\"ack\":{\"run\":\"run_1\",\"seq\":9}}", "{\"unsubscribe\":{\"run\":\"run_1\"}}"] {
+    for harmless in [
+        "{\"pong\":1}",
+        "{\"ack\":{\"run\":\"run_1\",\"seq\":9}}",
+        "{\"unsubscribe\":{\"run\":\"run_1\"}}",
+    ] {
         viewer.send_text(harmless).await;
     }
     viewer.subscribe(&run, 0).await;
@@ -41,7 +49,10 @@ async fn frames_that_make_no_sense_get_an_error_and_the_connection_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_does_not_exist_is_told_to_its_asker_only() {
     let server = TestServer::start().await;
-    let (mut asker, mut other) = (Viewer::connect(&server.base).await, Viewer::connect(&server.base).await);
+    let (mut asker, mut other) = (
+        Viewer::connect(&server.base).await,
+        Viewer::connect(&server.base).await,
+    );
     let missing = "run_0000000000000000000000".parse().unwrap();
     asker.subscribe(&missing, 0).await;
     asker.next().await.unwrap();
@@ -61,7 +72,9 @@ async fn after_unsubscribing_nothing_of_the_run_comes() {
     let run = server.run("slow", "openai").await;
     let mut viewer = server.watch(&run).await;
     viewer.until_text(&run, "takes its time. ").await;
-    viewer.send_text(&format!("{{\"unsubscribe\":{{\"run\":\"{run}\"}}}}")).await;
+    viewer
+        .send_text(&format!("{{\"unsubscribe\":{{\"run\":\"{run}\"}}}}"))
+        .await;
     // What is answered after it shows that it was taken in.
     viewer.send_text("nonsense").await;
     while viewer.errors.is_empty() {
@@ -92,7 +105,10 @@ async fn who_follows_the_sessions_hears_of_each_that_changes() {
         use protocol::frame::ServerFrame;
         if let ServerFrame::SessionUpdated { session: told } = viewer.next().await.unwrap() {
             assert_eq!(told.session_id, session);
-            let done = told.runs.iter().any(|known| known.run_id == run && known.status == RunStatus::Succeeded);
+            let done = told
+                .runs
+                .iter()
+                .any(|known| known.run_id == run && known.status == RunStatus::Succeeded);
             if done {
                 break;
             }

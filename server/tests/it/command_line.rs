@@ -74,7 +74,12 @@ impl Process {
             }
         });
         let base = tokio::time::timeout(PATIENCE, listening).await.unwrap().unwrap();
-        Self { child, base, http: client(), _folder: folder }
+        Self {
+            child,
+            base,
+            http: client(),
+            _folder: folder,
+        }
     }
 
     async fn post(&self, path: &str, body: Value) -> Value {
@@ -86,18 +91,29 @@ impl Process {
 
     /// Queues a run in a session.
     pub(crate) async fn submit(&self, session: &SessionId, prompt: &str) -> RunId {
-        let run = self.post(&format!("/api/sessions/{session}/runs"), json!({ "prompt": prompt })).await;
+        let run = self
+            .post(
+                &format!("/api/sessions/{session}/runs"),
+                json!({ "prompt": prompt }),
+            )
+            .await;
         run["run_id"].as_str().unwrap().parse().unwrap()
     }
 
     /// Queues a run in a session of its own.
     pub(crate) async fn run(&self, prompt: &str) -> RunId {
         let session = self.post("/api/sessions", json!({})).await;
-        self.submit(&session["session_id"].as_str().unwrap().parse().unwrap(), prompt).await
+        self.submit(&session["session_id"].as_str().unwrap().parse().unwrap(), prompt)
+            .await
     }
 
     pub(crate) async fn session_of(&self, run: &RunId) -> SessionId {
-        let answer = self.http.get(format!("{}/api/runs/{run}/snapshot", self.base)).send().await.unwrap();
+        let answer = self
+            .http
+            .get(format!("{}/api/runs/{run}/snapshot", self.base))
+            .send()
+            .await
+            .unwrap();
         let snapshot: Value = answer.json().await.unwrap();
         snapshot["run"]["session_id"].as_str().unwrap().parse().unwrap()
     }
@@ -134,7 +150,9 @@ impl Drop for Process {
 
 /// Runs a command to its end.
 async fn ran(mut command: Command) -> (Option<i32>, String, String) {
-    let output: Output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output: Output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -145,10 +163,15 @@ async fn verify_prints_the_digest_that_a_viewer_computes() {
     let seen = server.finish("Call several tools at once", "anthropic").await;
     let folder = tempfile::tempdir().unwrap();
     let mut verify = command(folder.path());
-    verify.args(["verify", seen.run().run_id.as_str()]).env("DATABASE_URL", url(&server.database));
+    verify
+        .args(["verify", seen.run().run_id.as_str()])
+        .env("DATABASE_URL", url(&server.database));
     let (code, stdout, stderr) = ran(verify).await;
     assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stdout.contains(&format!("digest  {}\n", digest(&seen))), "{stdout}");
+    assert!(
+        stdout.contains(&format!("digest  {}\n", digest(&seen))),
+        "{stdout}"
+    );
     assert!(stdout.contains(&format!("seq     {}\n", seen.seq())), "{stdout}");
 }
 
@@ -162,11 +185,19 @@ async fn verify_tells_a_record_that_was_changed() {
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut verify = command(folder.path());
-    verify.args(["verify", seen.run().run_id.as_str()]).env("DATABASE_URL", url(&server.database));
+    verify
+        .args(["verify", seen.run().run_id.as_str()])
+        .env("DATABASE_URL", url(&server.database));
     let (code, stdout, _) = ran(verify).await;
     assert_eq!(code, Some(1), "{stdout}");
-    assert!(stdout.contains("does not have the hash that closed it"), "{stdout}");
-    assert!(stdout.contains("the rows and the folded journal differ"), "{stdout}");
+    assert!(
+        stdout.contains("does not have the hash that closed it"),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("the rows and the folded journal differ"),
+        "{stdout}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,13 +206,19 @@ async fn verify_of_a_run_that_does_not_exist_fails() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &'static str, arguments: &[&str]| {
         let mut command = command(folder.path());
-        command.arg(name).args(arguments).env("DATABASE_URL", url(&database));
+        command
+            .arg(name)
+            .args(arguments)
+            .env("DATABASE_URL", url(&database));
         ran(command)
     };
     assert_eq!(run("migrate", &[]).await.0, Some(0));
     let (code, _, stderr) = run("verify", &["run_0000000000000000000000"]).await;
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("there is no run run_0000000000000000000000"), "{stderr}");
+    assert!(
+        stderr.contains("there is no run run_0000000000000000000000"),
+        "{stderr}"
+    );
     let (code, _, stderr) = run("verify", &["nonsense"]).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("run_"), "{stderr}");

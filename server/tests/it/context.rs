@@ -14,7 +14,9 @@ async fn the_second_run_says_again_what_was_asked_answered_called_and_found() {
     for (provider, other) in [("anthropic", "openai"), ("openai", "anthropic")] {
         let server = TestServer::start().await;
         let session = server.session().await;
-        let first = server.submit(&session, "Show me what Runloom does", provider).await;
+        let first = server
+            .submit(&session, "Show me what Runloom does", provider)
+            .await;
         let first = server.ended(&first).await;
         let same = server.submit(&session, "max_tokens", provider).await;
         server.ended(&same).await;
@@ -36,7 +38,9 @@ async fn the_second_run_says_again_what_was_asked_answered_called_and_found() {
             ];
             let mut place = 0;
             for part in parts {
-                let found = said[place..].find(part).unwrap_or_else(|| panic!("{provider}: {part} in {said}"));
+                let found = said[place..]
+                    .find(part)
+                    .unwrap_or_else(|| panic!("{provider}: {part} in {said}"));
                 place += found;
             }
             let last = messages(body).pop().unwrap().to_string();
@@ -54,7 +58,9 @@ async fn what_an_interrupted_answer_had_said_is_said_again_and_its_calls_have_re
     let server = TestServer::start().await;
     let session = server.session().await;
     server.provider.arm("parallel:between").await;
-    let first = server.submit(&session, "Call several tools at once", "openai").await;
+    let first = server
+        .submit(&session, "Call several tools at once", "openai")
+        .await;
     let mut viewer = server.watch(&first).await;
     viewer.until(&first, |state| state.nodes().len() == 3).await;
     server.cancel(&first).await;

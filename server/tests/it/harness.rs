@@ -159,7 +159,11 @@ impl Provider {
     /// Waits until a stream stands at the gate.
     pub(crate) async fn reached(&self, gate: &str) {
         let url = format!("{}/_sim/gates/{gate}/wait?timeout_ms=20000", self.base);
-        assert_eq!(self.http.get(url).send().await.unwrap().status(), StatusCode::OK, "{gate}");
+        assert_eq!(
+            self.http.get(url).send().await.unwrap().status(),
+            StatusCode::OK,
+            "{gate}"
+        );
     }
 
     /// Whether no request is open within this time.
@@ -241,7 +245,11 @@ impl TestServer {
     }
 
     pub(crate) async fn get(&self, path: &str) -> reqwest::Response {
-        self.http.get(format!("{}{path}", self.base)).send().await.unwrap()
+        self.http
+            .get(format!("{}{path}", self.base))
+            .send()
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn text(&self, path: &str) -> String {
@@ -277,7 +285,9 @@ impl TestServer {
     }
 
     pub(crate) async fn cancel(&self, run: &RunId) -> StatusCode {
-        self.post(&format!("/api/runs/{run}/cancel"), json!({})).await.status()
+        self.post(&format!("/api/runs/{run}/cancel"), json!({}))
+            .await
+            .status()
     }
 
     pub(crate) async fn snapshot(&self, run: &RunId) -> Snapshot {
@@ -286,7 +296,10 @@ impl TestServer {
 
     pub(crate) async fn ops(&self, run: &RunId) -> Vec<Entry> {
         let lines = self.text(&format!("/api/runs/{run}/ops")).await;
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// The state that the ops give, all of which have to fit.
@@ -310,7 +323,10 @@ impl TestServer {
     /// Waits until the run is over.
     pub(crate) async fn ended(&self, run: &RunId) -> RunState {
         let mut viewer = self.watch(run).await;
-        viewer.until(run, |state| state.run().status.is_final()).await.clone()
+        viewer
+            .until(run, |state| state.run().status.is_final())
+            .await
+            .clone()
     }
 
     /// Runs a prompt to its end in a session of its own.
@@ -322,17 +338,43 @@ impl TestServer {
     /// Rows, journal and this state are the same; gives the digest.
     pub(crate) async fn assert_same(&self, seen: &RunState) -> String {
         let run = &seen.run().run_id;
-        assert_eq!(record(seen), record(&self.folded(run).await));
-        assert_eq!(record(seen), record(&RunState::from_snapshot(self.snapshot(run).await)));
-        let verified = server::verify::verify(self.execution.store(), run).await.unwrap().unwrap();
+        assert_equal(seen, &self.folded(run).await);
+        assert_equal(seen, &RunState::from_snapshot(self.snapshot(run).await));
+        let verified = server::verify::verify(self.execution.store(), run)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(verified.problems, Vec::<String>::new());
         assert_eq!(verified.rows, digest(seen));
         verified.rows
     }
 }
 
+/// Both states are the same; else the first place where they differ is told.
+pub(crate) fn assert_equal(left: &RunState, right: &RunState) {
+    if let Some(difference) = difference("", &record(left), &record(right)) {
+        panic!("{difference}");
+    }
+}
+
+fn difference(path: &str, left: &Value, right: &Value) -> Option<String> {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => left.keys().chain(right.keys()).find_map(|key| {
+            let of = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+            difference(&format!("{path}.{key}"), &of(left), &of(right))
+        }),
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            let pairs = left.iter().zip(right).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(place, (left, right))| difference(&format!("{path}[{place}]"), left, right))
+        }
+        _ => (left != right).then(|| format!("{path}: {left} and {right}")),
+    }
+}
+
 /// A state as a comparison sees it: all of the record, nothing of what is live only.
-pub(crate) fn record(state: &RunState) -> Value {
+fn record(state: &RunState) -> Value {
     let mut snapshot = state.to_snapshot();
     snapshot.streams.clear();
     let mut record = serde_json::to_value(snapshot).unwrap();

@@ -21,7 +21,11 @@ fn a_ping_comes_every_ten_seconds_and_silence_lasts_twenty() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewer_who_answers_stays_and_one_who_does_not_is_closed() {
-    let server = TestServer::start_with(Setup { heartbeat: QUICK, ..Setup::default() }).await;
+    let server = TestServer::start_with(Setup {
+        heartbeat: QUICK,
+        ..Setup::default()
+    })
+    .await;
     let mut answering = Viewer::connect(&server.base).await;
     let mut silent = Viewer::connect(&server.base).await;
     let begin = Instant::now();
@@ -43,6 +47,9 @@ async fn a_viewer_who_answers_stays_and_one_who_does_not_is_closed() {
     };
     let ((pings, closed), kept) = tokio::join!(silent, answering);
     assert!(pings >= 2, "{pings} pings before the end");
-    assert!(closed >= QUICK.silence && closed < 2 * QUICK.silence, "closed after {closed:?}");
+    assert!(
+        closed >= QUICK.silence && closed < 2 * QUICK.silence,
+        "closed after {closed:?}"
+    );
     assert!(kept >= 6, "{kept} pings");
 }

@@ -30,7 +30,12 @@ async fn hold(prompt: &str, gate: &str, enough: impl Fn(&RunState) -> bool) -> H
     viewer.subscribe(&run, 0).await;
     provider.reached(gate).await;
     let seen = viewer.until(&run, enough).await.clone();
-    Held { process, database, provider, seen }
+    Held {
+        process,
+        database,
+        provider,
+        seen,
+    }
 }
 
 /// Everything that was seen is in `after`, in its place.
@@ -38,9 +43,17 @@ fn assert_kept(seen: &RunState, after: &RunState) {
     assert!(after.seq() > seen.seq());
     for block in seen.blocks() {
         let kept = after.block(&block.block_id).unwrap();
-        assert_eq!((kept.block_index, kept.body.kind()), (block.block_index, block.body.kind()));
+        assert_eq!(
+            (kept.block_index, kept.body.kind()),
+            (block.block_index, block.body.kind())
+        );
         if let (Some(before), Some(now)) = (block.body.content(), kept.body.content()) {
-            assert!(now.text.starts_with(&before.text), "{:?} {:?}", before.text, now.text);
+            assert!(
+                now.text.starts_with(&before.text),
+                "{:?} {:?}",
+                before.text,
+                now.text
+            );
         }
     }
     for node in seen.nodes() {
@@ -58,7 +71,10 @@ async fn after_a_kill_everything_that_was_seen_is_there_and_nothing_runs_any_mor
     })
     .await;
     held.process.kill();
-    assert!(held.provider.is_idle_within(1000).await, "its connections are closed");
+    assert!(
+        held.provider.is_idle_within(1000).await,
+        "its connections are closed"
+    );
 
     let begin = Instant::now();
     let server = TestServer::start_with(Setup {
@@ -78,17 +94,32 @@ async fn after_a_kill_everything_that_was_seen_is_there_and_nothing_runs_any_mor
     assert_eq!(after.generation(), held.seen.generation() + 1);
     assert_eq!(after.attempts()[0].state.status(), AttemptStatus::Interrupted);
     assert_eq!(after.blocks().last().unwrap().state.status(), BlockStatus::Cut);
-    let call = after.nodes().iter().find(|node| node.kind == NodeKind::Function).unwrap();
-    assert_eq!(call.state.status(), NodeStatus::Succeeded, "what had ended stays as it was");
+    let call = after
+        .nodes()
+        .iter()
+        .find(|node| node.kind == NodeKind::Function)
+        .unwrap();
+    assert_eq!(
+        call.state.status(),
+        NodeStatus::Succeeded,
+        "what had ended stays as it was"
+    );
     server.assert_same(&after).await;
     let session = server.snapshot(&run).await.run.session_id;
     let next = server.submit(&session, "max_tokens", "anthropic").await;
-    assert_eq!(end(&server.ended(&next).await).0, RunStatus::Succeeded, "the session goes on");
+    assert_eq!(
+        end(&server.ended(&next).await).0,
+        RunStatus::Succeeded,
+        "the session goes on"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_announced_when_the_owner_was_killed_did_not_run() {
-    let mut held = hold("Call several tools at once", "parallel:between", |state| state.nodes().len() == 3).await;
+    let mut held = hold("Call several tools at once", "parallel:between", |state| {
+        state.nodes().len() == 3
+    })
+    .await;
     held.process.kill();
     let server = TestServer::start_with(Setup {
         database: Some(Arc::clone(&held.database)),
@@ -98,14 +129,21 @@ async fn a_call_that_was_announced_when_the_owner_was_killed_did_not_run() {
     .await;
     let after = server.ended(&held.seen.run().run_id).await;
     assert_kept(&held.seen, &after);
-    let call = after.nodes().iter().find(|node| node.kind == NodeKind::Function).unwrap();
+    let call = after
+        .nodes()
+        .iter()
+        .find(|node| node.kind == NodeKind::Function)
+        .unwrap();
     assert_eq!(call.state.status(), NodeStatus::NotRun);
     server.assert_same(&after).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_waited_when_the_owner_was_killed_is_executed_by_the_next_one() {
-    let mut held = hold("slow", "slow:middle", |state| text(state).contains("takes its time. ")).await;
+    let mut held = hold("slow", "slow:middle", |state| {
+        text(state).contains("takes its time. ")
+    })
+    .await;
     let session = held.process.session_of(&held.seen.run().run_id).await;
     let waiting = held.process.submit(&session, "max_tokens").await;
     held.process.kill();

@@ -22,8 +22,16 @@ async fn each(prompt: &str, check: impl Fn(&str, &RunState)) {
     for provider in PROVIDERS {
         let seen = server.finish(prompt, provider).await;
         check(provider, &seen);
-        assert!(seen.nodes().iter().all(|node| node.state.end().is_some()), "{provider}");
-        assert!(seen.blocks().iter().all(|block| block.state != BlockState::Streaming), "{provider}");
+        assert!(
+            seen.nodes().iter().all(|node| node.state.end().is_some()),
+            "{provider}"
+        );
+        assert!(
+            seen.blocks()
+                .iter()
+                .all(|block| block.state != BlockState::Streaming),
+            "{provider}"
+        );
         server.assert_same(&seen).await;
     }
 }
@@ -32,7 +40,11 @@ async fn each(prompt: &str, check: impl Fn(&str, &RunState)) {
 async fn refuses(prompt: &str, code: &str, words: &str) {
     each(prompt, |provider, seen| {
         assert_eq!(end(seen), (RunStatus::Failed, Some(code)), "{provider}");
-        assert_eq!(attempt(seen), (AttemptStatus::Failed, None, Some(code)), "{provider}");
+        assert_eq!(
+            attempt(seen),
+            (AttemptStatus::Failed, None, Some(code)),
+            "{provider}"
+        );
         let message = &seen.run().error.as_ref().unwrap().message;
         assert!(message.contains(words), "{provider}: {message}");
         assert!(!message.contains("<html"), "{message}");
@@ -46,7 +58,11 @@ async fn refuses(prompt: &str, code: &str, words: &str) {
 async fn breaks(prompt: &str, code: &str, kept: &str) {
     each(prompt, |provider, seen| {
         assert_eq!(end(seen), (RunStatus::Failed, Some(code)), "{provider}");
-        assert_eq!(attempt(seen), (AttemptStatus::Failed, None, Some(code)), "{provider}");
+        assert_eq!(
+            attempt(seen),
+            (AttemptStatus::Failed, None, Some(code)),
+            "{provider}"
+        );
         assert!(text(seen).contains(kept), "{provider}: {}", text(seen));
         assert_eq!(last_block(seen), BlockStatus::Cut, "{provider}");
     })
@@ -80,19 +96,37 @@ async fn an_error_inside_a_running_stream_keeps_the_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_connection_keeps_the_text() {
-    breaks("Cut the connection", "provider_stream_broken", "The second part breaks off in the mid").await;
+    breaks(
+        "Cut the connection",
+        "provider_stream_broken",
+        "The second part breaks off in the mid",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_without_the_end_marker_is_not_taken_for_an_answer() {
-    breaks("no_terminal", "provider_stream_broken", "This answer ends in the middle of a sentence").await;
+    breaks(
+        "no_terminal",
+        "provider_stream_broken",
+        "This answer ends in the middle of a sentence",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_reply_is_said_and_not_left_blank() {
     each("empty", |provider, seen| {
-        assert_eq!(end(seen), (RunStatus::Failed, Some("provider_empty_reply")), "{provider}");
-        let expected = (AttemptStatus::Failed, Some("end_turn"), Some("provider_empty_reply"));
+        assert_eq!(
+            end(seen),
+            (RunStatus::Failed, Some("provider_empty_reply")),
+            "{provider}"
+        );
+        let expected = (
+            AttemptStatus::Failed,
+            Some("end_turn"),
+            Some("provider_empty_reply"),
+        );
         assert_eq!(attempt(seen), expected, "{provider}");
     })
     .await;
@@ -102,7 +136,11 @@ async fn an_empty_reply_is_said_and_not_left_blank() {
 async fn a_refusal_is_an_answer_with_its_stop_reason() {
     each("Show me a refusal", |provider, seen| {
         assert_eq!(end(seen), (RunStatus::Succeeded, None), "{provider}");
-        assert_eq!(attempt(seen), (AttemptStatus::Completed, Some("refusal"), None), "{provider}");
+        assert_eq!(
+            attempt(seen),
+            (AttemptStatus::Completed, Some("refusal"), None),
+            "{provider}"
+        );
         assert_eq!(last_block(seen), BlockStatus::Complete);
     })
     .await;
@@ -112,7 +150,11 @@ async fn a_refusal_is_an_answer_with_its_stop_reason() {
 async fn an_answer_cut_by_the_output_limit_says_so() {
     each("max_tokens", |provider, seen| {
         assert_eq!(end(seen), (RunStatus::Succeeded, None), "{provider}");
-        assert_eq!(attempt(seen), (AttemptStatus::Completed, Some("length"), None), "{provider}");
+        assert_eq!(
+            attempt(seen),
+            (AttemptStatus::Completed, Some("length"), None),
+            "{provider}"
+        );
         assert!(text(seen).ends_with("so it ends right in the"));
     })
     .await;
@@ -128,7 +170,11 @@ async fn a_provider_that_sends_nothing_stalls_and_its_connection_is_closed() {
     server.provider.arm("silent:before").await;
     for provider in PROVIDERS {
         let seen = server.finish("silent", provider).await;
-        assert_eq!(end(&seen), (RunStatus::Failed, Some("provider_stalled")), "{provider}");
+        assert_eq!(
+            end(&seen),
+            (RunStatus::Failed, Some("provider_stalled")),
+            "{provider}"
+        );
         assert_eq!(attempt(&seen).0, AttemptStatus::Stalled, "{provider}");
         assert!(server.provider.is_idle_within(1000).await);
         server.assert_same(&seen).await;
@@ -144,10 +190,22 @@ async fn arguments_that_were_cut_are_never_executed_and_the_row_and_the_model_ar
     .await;
     for provider in PROVIDERS {
         let seen = server.finish("cut_arguments", provider).await;
-        assert_eq!(end(&seen), (RunStatus::Failed, Some("limit_rounds")), "{provider}");
-        let call = seen.nodes().iter().find(|node| node.kind == NodeKind::Function).unwrap();
+        assert_eq!(
+            end(&seen),
+            (RunStatus::Failed, Some("limit_rounds")),
+            "{provider}"
+        );
+        let call = seen
+            .nodes()
+            .iter()
+            .find(|node| node.kind == NodeKind::Function)
+            .unwrap();
         let ended = call.state.end().unwrap();
-        assert_eq!((ended.status, call.started_at), (NodeStatus::NotRun, None), "{provider}");
+        assert_eq!(
+            (ended.status, call.started_at),
+            (NodeStatus::NotRun, None),
+            "{provider}"
+        );
         assert_eq!(ended.error.as_ref().unwrap().code, "invalid_arguments");
         assert_eq!(call.outputs[&Channel::Arguments].text.len(), 19);
         assert!(!call.outputs.contains_key(&Channel::Result));
@@ -161,9 +219,17 @@ async fn arguments_that_were_cut_are_never_executed_and_the_row_and_the_model_ar
 async fn calls_with_repeated_empty_and_missing_ids_are_a_row_each_with_its_own_result() {
     each("odd_ids", |provider, seen| {
         assert_eq!(end(seen), (RunStatus::Succeeded, None), "{provider}");
-        assert_eq!(kinds(seen), ["tool_ref", "tool_ref", "tool_ref", "tool_ref", "text"], "{provider}");
-        let calls: Vec<_> = seen.nodes().iter().filter(|node| node.kind == NodeKind::Function).collect();
-        let expected = ["design.md", "test_log.py", "decisions.md", "todo"];
+        assert_eq!(
+            kinds(seen),
+            ["tool_ref", "tool_ref", "tool_ref", "tool_ref", "text"],
+            "{provider}"
+        );
+        let calls: Vec<_> = seen
+            .nodes()
+            .iter()
+            .filter(|node| node.kind == NodeKind::Function)
+            .collect();
+        let expected = ["design.md", "test_log.py", "decisions.md", "torn bytes"];
         for (call, expected) in calls.iter().zip(expected) {
             assert_eq!(call.state.status(), NodeStatus::Succeeded, "{provider}");
             let result = call.outputs[&Channel::Result].text.to_lowercase();
@@ -177,7 +243,11 @@ async fn calls_with_repeated_empty_and_missing_ids_are_a_row_each_with_its_own_r
 async fn a_tool_that_fails_is_a_failed_row_and_the_answer_goes_on() {
     each("Show me a tool that fails", |provider, seen| {
         assert_eq!(end(seen), (RunStatus::Succeeded, None), "{provider}");
-        let calls: Vec<_> = seen.nodes().iter().filter(|node| node.kind == NodeKind::Function).collect();
+        let calls: Vec<_> = seen
+            .nodes()
+            .iter()
+            .filter(|node| node.kind == NodeKind::Function)
+            .collect();
         for (call, words) in calls.iter().zip(["no-such-file", "outside"]) {
             let ended = call.state.end().unwrap();
             assert_eq!(ended.status, NodeStatus::Failed);

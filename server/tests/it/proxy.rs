@@ -82,7 +82,10 @@ impl Proxy {
     pub(crate) async fn until_refused(&self, count: u32) {
         let mut refused = self.refused.subscribe();
         let waited = refused.wait_for(|refused| *refused >= count);
-        tokio::time::timeout(crate::harness::PATIENCE, waited).await.unwrap().unwrap();
+        tokio::time::timeout(crate::harness::PATIENCE, waited)
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     /// The next commit takes place, but its answer is lost with the connection.
@@ -105,7 +108,9 @@ fn password(options: &PgConnectOptions) -> Option<String> {
     let mut decoded = Vec::new();
     let mut place = 0;
     while let Some(&byte) = bytes.get(place) {
-        let hex = (byte == b'%').then(|| std::str::from_utf8(bytes.get(place + 1..place + 3)?).ok()).flatten();
+        let hex = (byte == b'%')
+            .then(|| std::str::from_utf8(bytes.get(place + 1..place + 3)?).ok())
+            .flatten();
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 decoded.push(byte);
@@ -130,7 +135,7 @@ async fn pass(
     let mut losing = false;
     loop {
         tokio::select! {
-            _ = open.wait_for(|open| !*open) => return,
+            () = async { drop(open.wait_for(|open| !*open).await) } => return,
             read = client.read(&mut up) => {
                 let Ok(length @ 1..) = read else { return };
                 if up[..length].windows(6).any(|word| word.eq_ignore_ascii_case(b"commit")) {

@@ -35,13 +35,24 @@ impl Owner {
         let hub = Arc::new(Hub::default());
         let clock = Arc::new(SystemClock);
         let recorder = Recorder::start(store.clone(), Arc::clone(&hub), clock, &TaskTracker::new());
-        Self { name, store, hub, recorder }
+        Self {
+            name,
+            store,
+            hub,
+            recorder,
+        }
     }
 
     /// Queues a run.
     pub(crate) async fn queue(&self) -> RunId {
-        let (run, session) = (RunId::from_uuid(Uuid::now_v7()), SessionId::from_uuid(Uuid::now_v7()));
-        self.store.create_session(&session, "", protocol::api::SessionKind::Chat, 1).await.unwrap();
+        let (run, session) = (
+            RunId::from_uuid(Uuid::now_v7()),
+            SessionId::from_uuid(Uuid::now_v7()),
+        );
+        self.store
+            .create_session(&session, "", protocol::api::SessionKind::Chat, 1)
+            .await
+            .unwrap();
         let added = Op::MessageAdded(MessageAdded {
             message_id: MessageId::from_uuid(Uuid::now_v7()),
             role: MessageRole::User,
@@ -49,8 +60,16 @@ impl Owner {
             extra: Extra::new(),
         });
         let mut state = RunState::new(run.clone(), session);
-        let entry = Entry { run_id: run.clone(), generation: 0, seq: 1, at: 1, op: added };
-        let Applied::Changed(changes) = state.apply(&entry).unwrap() else { panic!("refused") };
+        let entry = Entry {
+            run_id: run.clone(),
+            generation: 0,
+            seq: 1,
+            at: 1,
+            op: added,
+        };
+        let Applied::Changed(changes) = state.apply(&entry).unwrap() else {
+            panic!("refused")
+        };
         let new = NewRun {
             prompt_start: "a prompt".to_owned(),
             provider: "p".to_owned(),
@@ -58,8 +77,15 @@ impl Owner {
             idempotency_key: None,
             created_at: 1,
         };
-        let batch = RunBatch { state: &state, previous_seq: 0, steps: &[(entry, changes)] };
-        assert_eq!(self.store.create_run(&new, &batch).await.unwrap(), RunCreation::Created);
+        let batch = RunBatch {
+            state: &state,
+            previous_seq: 0,
+            steps: &[(entry, changes)],
+        };
+        assert_eq!(
+            self.store.create_run(&new, &batch).await.unwrap(),
+            RunCreation::Created
+        );
         run
     }
 
@@ -97,7 +123,7 @@ pub(crate) fn node(run: &RunId, title: &str) -> Op {
         node_id: NodeId::root(run),
         parent_id: None,
         after: Vec::new(),
-        kind: NodeKind::Root,
+        kind: NodeKind::Function,
         name: "run".to_owned(),
         title: title.to_owned(),
         ordinal: 0,
@@ -120,8 +146,12 @@ pub(crate) fn output(run: &RunId, offset: u64, text: &str) -> Op {
 /// The next frame with ops: its first and last `seq` and its JSON.
 pub(crate) async fn delivered(subscription: &mut Subscription) -> (u64, u64, String) {
     loop {
-        let delivery = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("a frame in time");
-        let Delivery::Frame(frame) = delivery else { panic!("too far behind") };
+        let delivery = tokio::time::timeout(PATIENCE, subscription.next())
+            .await
+            .expect("a frame in time");
+        let Delivery::Frame(frame) = delivery else {
+            panic!("too far behind")
+        };
         if let (Some(first), Some(last)) = (frame.first_seq, frame.last_seq) {
             return (first, last, String::from_utf8(frame.json.to_vec()).unwrap());
         }
@@ -145,7 +175,10 @@ async fn the_last_words_before_a_pause_are_committed_and_shown_by_the_timer() {
     assert_eq!(first, last, "deltas of one window are one op");
     assert!(json.contains("one two three"), "{json}");
     assert!(begin.elapsed().as_millis() < 1000, "{:?}", begin.elapsed());
-    assert_eq!(owner.ops(&run).await.last().unwrap().op, output(&run, 0, "one two three"));
+    assert_eq!(
+        owner.ops(&run).await.last().unwrap().op,
+        output(&run, 0, "one two three")
+    );
 }
 
 #[tokio::test]
@@ -166,14 +199,22 @@ async fn what_an_owner_of_an_older_generation_writes_is_refused_and_shown_to_nob
     assert_eq!(writer.flush().await, Err(RecordError::LostOwnership));
     assert!(writer.ended().is_cancelled());
     assert_eq!(writer.why_ended(), Some(&RecordError::LostOwnership));
-    assert!(subscription.next().now_or_never().is_none(), "nothing more was shown");
+    assert!(
+        subscription.next().now_or_never().is_none(),
+        "nothing more was shown"
+    );
     assert_eq!(old.ops(&run).await.len() as u64, seq);
 
     // The same also after the new owner has written: at its `seq` and behind it.
     let taken = new.writer(&run).await;
     taken.write(output(&run, 4, " by the new one")).await;
     assert_eq!(taken.flush().await.unwrap(), seq + 1);
-    let texts: Vec<_> = new.ops(&run).await.into_iter().map(|entry| entry.generation).collect();
+    let texts: Vec<_> = new
+        .ops(&run)
+        .await
+        .into_iter()
+        .map(|entry| entry.generation)
+        .collect();
     assert_eq!(texts.last(), Some(&2));
 }
 
@@ -223,8 +264,14 @@ async fn data_that_the_database_refuses_in_one_run_does_not_stop_another() {
     written.unwrap();
     assert!(bad.ended().is_cancelled() && !good.ended().is_cancelled());
     assert!(delivered(&mut good_viewer).await.2.contains("it goes on"));
-    assert_eq!(owner.ops(&first).await.len() as u64, seq, "nothing of the bad batch is kept");
-    let Delivery::Frame(told) = bad_viewer.next().await else { panic!("too far behind") };
+    assert_eq!(
+        owner.ops(&first).await.len() as u64,
+        seq,
+        "nothing of the bad batch is kept"
+    );
+    let Delivery::Frame(told) = bad_viewer.next().await else {
+        panic!("too far behind")
+    };
     assert!(String::from_utf8_lossy(&told.json).contains("not_saved"));
 }
 
@@ -234,13 +281,23 @@ async fn stopping_commits_what_was_handed_over_and_ends_the_task() {
     let store = Store::open(database.options.clone()).await.unwrap();
     let (hub, tasks) = (Arc::new(Hub::default()), TaskTracker::new());
     let recorder = Recorder::start(store.clone(), Arc::clone(&hub), Arc::new(SystemClock), &tasks);
-    let owner = Owner { name: "a", store, hub, recorder };
+    let owner = Owner {
+        name: "a",
+        store,
+        hub,
+        recorder,
+    };
     let run = owner.queue().await;
     let (writer, _subscription) = owner.begin().await;
     writer.write(output(&run, 0, "the last words")).await;
     owner.recorder.stop().await;
     tasks.close();
-    tokio::time::timeout(PATIENCE, tasks.wait()).await.expect("the task ends although its writer lives");
-    assert_eq!(owner.ops(&run).await.last().unwrap().op, output(&run, 0, "the last words"));
+    tokio::time::timeout(PATIENCE, tasks.wait())
+        .await
+        .expect("the task ends although its writer lives");
+    assert_eq!(
+        owner.ops(&run).await.last().unwrap().op,
+        output(&run, 0, "the last words")
+    );
     assert_eq!(writer.flush().await, Err(RecordError::Stopped));
 }

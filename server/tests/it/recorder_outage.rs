@@ -22,7 +22,10 @@ async fn while_the_database_is_away_nothing_is_shown_and_afterwards_all_of_it_is
     proxy.cut();
     writer.write(output(&run, 0, "written while it was away")).await;
     proxy.until_refused(3).await;
-    assert!(subscription.next().now_or_never().is_none(), "it is not saved, so it is not shown");
+    assert!(
+        subscription.next().now_or_never().is_none(),
+        "it is not saved, so it is not shown"
+    );
     assert!(!writer.ended().is_cancelled());
 
     proxy.mend();

@@ -9,9 +9,17 @@ use crate::harness::TestServer;
 async fn assert_problem(answer: Response, status: u16, code: &str) -> Problem {
     let what = answer.url().to_string();
     assert_eq!(answer.status(), status, "{what}");
-    assert_eq!(answer.headers()["content-type"], "application/problem+json", "{what}");
+    assert_eq!(
+        answer.headers()["content-type"],
+        "application/problem+json",
+        "{what}"
+    );
     let problem: Problem = answer.json().await.unwrap();
-    assert_eq!((problem.status, problem.code.as_str(), problem.kind.as_str()), (status, code, "about:blank"), "{what}");
+    assert_eq!(
+        (problem.status, problem.code.as_str(), problem.kind.as_str()),
+        (status, code, "about:blank"),
+        "{what}"
+    );
     assert!(!problem.title.is_empty() && !problem.detail.is_empty(), "{what}");
     problem
 }
@@ -29,16 +37,25 @@ impl Asked {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.server.http.request(method, format!("{}{path}", self.server.base))
+        self.server
+            .http
+            .request(method, format!("{}{path}", self.server.base))
     }
 
     async fn run(&self, body: Value) -> Response {
-        self.server.post(&format!("/api/sessions/{}/runs", self.session), body).await
+        self.server
+            .post(&format!("/api/sessions/{}/runs", self.session), body)
+            .await
     }
 
     async fn raw(&self, content_type: &str, body: &str) -> Response {
         let request = self.request(Method::POST, &format!("/api/sessions/{}/runs", self.session));
-        request.header("content-type", content_type).body(body.to_owned()).send().await.unwrap()
+        request
+            .header("content-type", content_type)
+            .body(body.to_owned())
+            .send()
+            .await
+            .unwrap()
     }
 }
 
@@ -55,20 +72,32 @@ async fn a_body_that_is_not_json_or_not_the_right_json_says_where() {
     let problem = assert_problem(wrong, 422, "invalid_request").await;
     assert!(problem.detail.contains("prompt"), "{}", problem.detail);
     assert_problem(asked.run(json!({})).await, 422, "invalid_request").await;
-    let kind = asked.server.post("/api/sessions", json!({ "kind": "party" })).await;
+    let kind = asked
+        .server
+        .post("/api/sessions", json!({ "kind": "party" }))
+        .await;
     assert_problem(kind, 422, "invalid_request").await;
-    let title = asked.server.post("/api/sessions", json!({ "title": "x".repeat(300) })).await;
+    let title = asked
+        .server
+        .post("/api/sessions", json!({ "title": "x".repeat(300) }))
+        .await;
     assert_problem(title, 422, "invalid_request").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_content_type_is_refused_so_that_no_form_of_another_site_gets_through() {
     let asked = Asked::new().await;
-    for content_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
+    for content_type in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/jsonx",
+    ] {
         let answer = asked.raw(content_type, "{\"prompt\": \"a\"}").await;
         assert_problem(answer, 415, "not_json").await;
     }
-    let answer = asked.raw("application/json; charset=utf-8", "{\"prompt\": \"max_tokens\"}").await;
+    let answer = asked
+        .raw("application/json; charset=utf-8", "{\"prompt\": \"max_tokens\"}")
+        .await;
     assert_eq!(answer.status(), 202);
 }
 
@@ -84,14 +113,24 @@ async fn a_prompt_is_neither_empty_nor_longer_than_a_mebibyte() {
     let over = "x".repeat(9 * 1024 * 1024);
     assert_problem(asked.run(json!({ "prompt": over })).await, 413, "body_too_long").await;
     let session = asked.session.parse().unwrap();
-    let session = asked.server.execution.store().session(&session).await.unwrap().unwrap();
+    let session = asked
+        .server
+        .execution
+        .store()
+        .session(&session)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(session.runs.is_empty(), "nothing was begun");
 
     let longest = format!("max_tokens\n{}", "y".repeat(1024 * 1024 - 11));
     let answer = asked.run(json!({ "prompt": longest })).await;
     assert_eq!(answer.status(), 202);
     let run: Value = answer.json().await.unwrap();
-    let seen = asked.server.ended(&run["run_id"].as_str().unwrap().parse().unwrap()).await;
+    let seen = asked
+        .server
+        .ended(&run["run_id"].as_str().unwrap().parse().unwrap())
+        .await;
     assert_eq!(seen.messages()[0].text.len(), 1024 * 1024);
     asked.server.assert_same(&seen).await;
 }
@@ -126,9 +165,15 @@ async fn what_does_not_exist_is_not_found_and_what_is_no_id_is_said_to_be_none()
     for path in missing {
         assert_problem(asked.server.get(path).await, 404, "not_found").await;
     }
-    let cancel = asked.server.post("/api/runs/run_0000000000000000000000/cancel", json!({})).await;
+    let cancel = asked
+        .server
+        .post("/api/runs/run_0000000000000000000000/cancel", json!({}))
+        .await;
     assert_problem(cancel, 404, "not_found").await;
-    let submit = asked.server.post("/api/sessions/ses_0000000000000000000000/runs", json!({ "prompt": "a" }));
+    let submit = asked.server.post(
+        "/api/sessions/ses_0000000000000000000000/runs",
+        json!({ "prompt": "a" }),
+    );
     assert_problem(submit.await, 404, "not_found").await;
 
     let wrong = [
@@ -158,8 +203,17 @@ async fn a_transcript_is_found_by_its_path_only() {
     let asked = Asked::new().await;
     let seen = asked.server.finish("max_tokens", "openai").await;
     let run = &seen.run().run_id;
-    for path in ["chat/nothing.ndjson", "..%2F..%2Fworkspace/README.md", "%2Fetc%2Fpasswd.ndjson", "chat/a%00.ndjson", "chat"] {
-        let answer = asked.server.get(&format!("/api/runs/{run}/transcripts/{path}")).await;
+    for path in [
+        "chat/nothing.ndjson",
+        "..%2F..%2Fworkspace/README.md",
+        "%2Fetc%2Fpasswd.ndjson",
+        "chat/a%00.ndjson",
+        "chat",
+    ] {
+        let answer = asked
+            .server
+            .get(&format!("/api/runs/{run}/transcripts/{path}"))
+            .await;
         assert_problem(answer, 404, "not_found").await;
     }
 }
@@ -168,7 +222,12 @@ async fn a_transcript_is_found_by_its_path_only() {
 async fn an_unknown_call_and_a_wrong_method_are_problems_too() {
     let asked = Asked::new().await;
     assert_problem(asked.server.get("/api/nonsense").await, 404, "no_such_call").await;
-    assert_problem(asked.server.post("/api/runs/run_1/dance", json!({})).await, 404, "no_such_call").await;
+    assert_problem(
+        asked.server.post("/api/runs/run_1/dance", json!({})).await,
+        404,
+        "no_such_call",
+    )
+    .await;
     for (method, path) in [
         (Method::DELETE, "/api/sessions"),
         (Method::PUT, "/api/runs/run_1/snapshot"),
@@ -184,7 +243,9 @@ async fn a_wrong_idempotency_key_is_refused() {
     let asked = Asked::new().await;
     for key in ["", &"k".repeat(201)] {
         let request = asked.request(Method::POST, &format!("/api/sessions/{}/runs", asked.session));
-        let request = request.header("idempotency-key", key).json(&json!({ "prompt": "a" }));
+        let request = request
+            .header("idempotency-key", key)
+            .json(&json!({ "prompt": "a" }));
         assert_problem(request.send().await.unwrap(), 422, "invalid_request").await;
     }
 }

@@ -52,7 +52,10 @@ async fn a_run_that_ends_within_the_grace_period_ends_well() {
     });
     server.provider.open("slow:end").await;
     assert_eq!(end(viewer.until_end(&run).await), (RunStatus::Succeeded, None));
-    tokio::time::timeout(Duration::from_secs(5), stopped).await.expect("it ends").unwrap();
+    tokio::time::timeout(Duration::from_secs(5), stopped)
+        .await
+        .expect("it ends")
+        .unwrap();
     // What comes now waits for the next server.
     let waiting = server.run("max_tokens", "openai").await;
     assert_eq!(server.snapshot(&waiting).await.run.status, RunStatus::Queued);

@@ -71,7 +71,8 @@ impl Viewer {
 
     pub(crate) async fn subscribe(&mut self, run: &RunId, after: u64) {
         let run = run.clone();
-        self.send(&ClientFrame::Subscribe(Subject::Run { run, after })).await;
+        self.send(&ClientFrame::Subscribe(Subject::Run { run, after }))
+            .await;
     }
 
     /// Follows a run from a state that is known already.

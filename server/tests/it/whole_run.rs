@@ -3,7 +3,7 @@
 use protocol::digest::digest;
 use protocol::state::{AttemptStatus, BlockStatus, MessageState, NodeKind, NodeStatus, RunStatus};
 
-use crate::harness::{PROVIDER_KEY, PROVIDERS, SIGNATURE, TestServer, end, kinds, record, text};
+use crate::harness::{PROVIDER_KEY, PROVIDERS, SIGNATURE, TestServer, assert_equal, end, kinds, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_folded_ops_the_snapshot_the_rows_and_what_a_viewer_saw_are_one_record() {
@@ -16,18 +16,34 @@ async fn the_folded_ops_the_snapshot_the_rows_and_what_a_viewer_saw_are_one_reco
 
         assert_eq!(end(seen), (RunStatus::Succeeded, None), "{provider}");
         let order = [
-            "reasoning", "text", "tool_ref", "text", "tool_ref", "text", "tool_ref", "reasoning", "text",
+            "reasoning",
+            "text",
+            "tool_ref",
+            "text",
+            "tool_ref",
+            "text",
+            "tool_ref",
+            "reasoning",
+            "text",
         ];
         assert_eq!(kinds(seen), order, "{provider}");
         assert!(text(seen).contains("# Welcome to Runloom") && text(seen).contains("# What came out"));
-        assert!(seen.blocks().iter().all(|block| block.state.status() == BlockStatus::Complete));
+        assert!(
+            seen.blocks()
+                .iter()
+                .all(|block| block.state.status() == BlockStatus::Complete)
+        );
         assert_eq!(seen.attempts().len(), 1);
         assert_eq!(seen.attempts()[0].state.status(), AttemptStatus::Completed);
         assert_eq!(seen.messages()[0].state, MessageState::Delivered);
         let usage = seen.run().usage.as_ref().unwrap();
         assert!(usage.input_tokens > 0 && usage.output_tokens > 0);
 
-        let calls: Vec<_> = seen.nodes().iter().filter(|node| node.kind == NodeKind::Function).collect();
+        let calls: Vec<_> = seen
+            .nodes()
+            .iter()
+            .filter(|node| node.kind == NodeKind::Function)
+            .collect();
         let names: Vec<&str> = calls.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["list_dir", "search_files", "read_file"]);
         for (call, expected) in calls.iter().zip(["acorn", "TODO", "def records"]) {
@@ -49,7 +65,11 @@ async fn what_only_the_provider_may_see_is_nowhere() {
     let mut viewer = server.watch(&run).await;
     let seen = viewer.until_end(&run).await.clone();
     // Else the test shows nothing: the second request has brought the signature back to the provider.
-    assert!(server.provider.requests().await[1].to_string().contains(SIGNATURE));
+    assert!(
+        server.provider.requests().await[1]
+            .to_string()
+            .contains(SIGNATURE)
+    );
 
     let node = &seen.nodes()[1].node_id;
     let mut places = vec![
@@ -63,7 +83,10 @@ async fn what_only_the_provider_may_see_is_nowhere() {
     let transcripts: Vec<serde_json::Value> =
         serde_json::from_str(&server.text(&format!("/api/runs/{run}/transcripts")).await).unwrap();
     assert_eq!(transcripts.len(), 1);
-    let transcript = format!("/api/runs/{run}/transcripts/{}", transcripts[0]["path"].as_str().unwrap());
+    let transcript = format!(
+        "/api/runs/{run}/transcripts/{}",
+        transcripts[0]["path"].as_str().unwrap()
+    );
     assert!(server.text(&transcript).await.contains("signature_delta"));
     places.push(transcript);
     let mut shown = vec![("the socket".to_owned(), viewer.raw)];
@@ -84,7 +107,10 @@ async fn the_page_of_a_session_shows_its_content_without_script() {
     let seen = server.finish("max_tokens", "openai").await;
     let session = server.snapshot(&seen.run().run_id).await.run.session_id;
     let page = server.text(&format!("/s/{session}")).await;
-    assert!(page.contains("This answer is longer than the limit allows"), "{page}");
+    assert!(
+        page.contains("This answer is longer than the limit allows"),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +128,18 @@ async fn the_same_idempotency_key_gives_the_same_run_and_one_execution() {
     let (first, second) = tokio::join!(ask("one"), ask("one"));
     assert_eq!(first, second);
     assert_ne!(first, ask("two").await);
-    assert_eq!(server.execution.store().session(&session).await.unwrap().unwrap().runs.len(), 2);
+    assert_eq!(
+        server
+            .execution
+            .store()
+            .session(&session)
+            .await
+            .unwrap()
+            .unwrap()
+            .runs
+            .len(),
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,6 +158,6 @@ async fn many_runs_at_once_stay_apart() {
         let seen = viewer.until_end(run).await.clone();
         assert_eq!(end(&seen), (RunStatus::Succeeded, None));
         assert_eq!(kinds(&seen), ["text", "tool_ref", "tool_ref", "tool_ref", "text"]);
-        assert_eq!(record(&seen), record(&server.folded(run).await));
+        assert_equal(&seen, &server.folded(run).await);
     }
 }
