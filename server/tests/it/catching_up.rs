@@ -31,7 +31,7 @@ name = "flood:end"
 "#;
 
 async fn server() -> TestServer {
-    let scenarios = vec![scenario(FLOOD)];
+    let scenarios = vec![scenario("flood", FLOOD)];
     TestServer::start_with(Setup {
         scenarios,
         ..Setup::default()

@@ -91,9 +91,9 @@ pub(crate) struct TestServer {
     _stop: DropGuard,
 }
 
-/// A scenario from its text.
-pub(crate) fn scenario(source: &str) -> Scenario {
-    Scenario::parse("test.toml", source).unwrap()
+/// A scenario of this name from its text.
+pub(crate) fn scenario(name: &str, source: &str) -> Scenario {
+    Scenario::parse(&format!("{name}.toml"), source).unwrap()
 }
 
 /// A client without a proxy that follows no redirects.

@@ -36,7 +36,7 @@ text = "done"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nul_in_prompts_texts_and_arguments_is_kept_while_they_grow_and_afterwards() {
-    let scenarios = vec![scenario(NUL)];
+    let scenarios = vec![scenario("nul", NUL)];
     let server = TestServer::start_with(Setup {
         scenarios,
         ..Setup::default()
