@@ -45,7 +45,7 @@ async fn a_viewer_from_the_start_one_from_the_middle_and_one_from_a_snapshot_rea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_viewer_who_leaves_and_comes_back_a_hundred_times_loses_and_doubles_nothing() {
+async fn a_viewer_who_leaves_and_comes_back_many_times_loses_and_doubles_nothing() {
     let server = TestServer::start().await;
     let run = server.run("long characters=60000 rate=100000", "anthropic").await;
     let mut viewer = server.watch(&run).await;
@@ -55,7 +55,7 @@ async fn a_viewer_who_leaves_and_comes_back_a_hundred_times_loses_and_doubles_no
         .runs
         .get(&run)
         .is_some_and(|known| known.state.run().status.is_final())
-        && visits < 100
+        && visits < 25
     {
         for _ in 0..3 {
             viewer.next().await;
