@@ -1,5 +1,6 @@
 // What a session's page shows, read from its DOM: the same words whether the page is live, refreshed or without script.
 
+import { drawn } from "./frames.mjs";
 import { until } from "./until.mjs";
 
 /* Runs in the page. */
@@ -71,16 +72,15 @@ export function comparable(run) {
   return { id, state, seq, digest, prompt, pieces, remarks };
 }
 
-/** Waits until the last run of the page is as `wanted` says, and gives it. */
-export function runThat(page, what, wanted, options = {}) {
-  return until(
-    what,
-    async () => {
-      const run = await readRun(page);
-      return run && wanted(run) ? run : null;
-    },
-    { seen: () => readRun(page), ...options },
-  );
+/** Waits until the last run of the page is as `wanted` says, and gives it, once all that came with it is drawn. */
+export async function runThat(page, what, wanted, options = {}) {
+  const isSo = async () => {
+    const run = await readRun(page);
+    return run && wanted(run);
+  };
+  await until(what, isSo, { seen: () => readRun(page), ...options });
+  await drawn(page);
+  return readRun(page);
 }
 
 /** Waits until the last run of the page is in a state, and gives it. */

@@ -58,6 +58,15 @@ export function runToEnd(args, extra = {}, timeoutMs = 30_000) {
   });
 }
 
+/** Ends a process that may be gone already. */
+function end(pid) {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error;
+  }
+}
+
 export class Server {
   #child = null;
   #ended = null;
@@ -204,7 +213,7 @@ export class Server {
     if (code !== 0) problems.push(`it ended with ${code ?? signal}, not with 0`);
     for (const { pid, words } of await this.#left()) {
       problems.push(`it left process ${pid} behind: ${words}`);
-      process.kill(pid, "SIGKILL");
+      end(pid);
     }
     return problems;
   }
@@ -231,7 +240,7 @@ export class Server {
       this.#child = null;
     }
     if (!this.#base) return;
-    for (const { pid } of await this.#left()) process.kill(pid, "SIGKILL");
+    for (const { pid } of await this.#left()) end(pid);
     await rm(this.#base, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -1,7 +1,7 @@
 // A browser page that is watched: what goes wrong in it fails the test.
 
 export class Viewer {
-  constructor(context, page, origins) {
+  constructor(context, page, origins, runsScripts) {
     this.context = context;
     this.page = page;
     this.troubles = [];
@@ -15,8 +15,9 @@ export class Viewer {
     page.on("crash", () => this.troubles.push("the page crashed"));
     page.on("requestfailed", (request) => {
       const why = request.failure()?.errorText ?? "";
-      // What a reload or a click on a link breaks off is no failure.
-      if (why !== "net::ERR_ABORTED") this.troubles.push(`request failed: ${request.url()} ${why}`);
+      // What a reload or a click on a link breaks off is no failure, nor is a script where scripts are off.
+      const isExpected = why === "net::ERR_ABORTED" || (!runsScripts && why === "csp");
+      if (!isExpected) this.troubles.push(`request failed: ${request.url()} ${why}`);
     });
     page.on("request", (request) => {
       const url = new URL(request.url());
@@ -45,6 +46,6 @@ export class Viewer {
         });
       });
     }
-    return new Viewer(context, await context.newPage(), origins);
+    return new Viewer(context, await context.newPage(), origins, options.javaScriptEnabled !== false);
   }
 }

@@ -62,11 +62,11 @@ suite("kill", { speed: 20 }, (test) => {
     assert.equal(await page.evaluate(() => globalThis.__sameLife), true, "the page was not loaded again");
     assertKept(before, without, "without a reload");
     assert.ok(
-      without.remarks.some((remark) => /^Interrupted\. Its owner went away/.test(remark)),
+      without.remarks.some((remark) => /^Interrupted\. The server that executed this run is gone/.test(remark)),
       `the attempt says so: ${JSON.stringify(without.remarks)}`,
     );
-    const open_block = without.pieces[before.pieces.length - 1];
-    assert.equal(open_block.state, "cut");
+    const open_piece = without.pieces[before.pieces.length - 1];
+    assert.equal(open_piece.state, "cut");
 
     await page.reload();
     await live(page);
@@ -107,7 +107,7 @@ suite("kill", { speed: 20 }, (test) => {
     await killAndStart(server);
     await runIn(page, "interrupted", { timeout: SETTLED_MS });
     await live(page);
-    await page.getByLabel("Prompt").fill("Still there?");
+    await page.getByLabel("Prompt", { exact: true }).fill("Still there?");
     await page.getByRole("button", { name: "Send" }).click();
     await until("the second run is shown", async () => (await page.locator("#main [data-run-id]").count()) === 2);
     const second = await runIn(page, "succeeded");

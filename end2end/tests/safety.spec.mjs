@@ -141,7 +141,7 @@ suite("safety with a token", { speed: 20, token: TOKEN }, (test) => {
     assert.equal(cookies[0].sameSite, "Lax");
     assert.ok(!cookies[0].value.includes(TOKEN), "the cookie does not hold the token");
 
-    await page.getByLabel("Prompt").fill("Hello");
+    await page.getByLabel("Prompt", { exact: true }).fill("Hello");
     await page.getByRole("button", { name: "Start" }).click();
     await page.waitForURL(/\/s\/ses_\w+$/);
     await live(page);

@@ -20,27 +20,30 @@ const distance = (page) =>
 const longer = (page, length) =>
   runThat(page, `the text is longer than ${length}`, (run) => textOf(run).length > length);
 
-/** Watches, at each frame, how far the page is from its end. */
+/** Calls `look` in the page after each frame: then everything that belongs to the frame is done, and it is what is seen. */
+const AFTER_EACH_FRAME = `(look) => {
+  let isOn = true;
+  const next = () => requestAnimationFrame(() => setTimeout(() => { if (isOn) { look(); next(); } }, 0));
+  next();
+  return () => { isOn = false; };
+}`;
+
+/** Watches, after each frame, how far the page is from its end. */
 async function watchEnd(page) {
-  await page.evaluate(() => {
+  await page.evaluate((afterEachFrame) => {
     const scroller = document.querySelector(".main__scroll");
-    globalThis.__ends = [];
-    const look = () => {
-      globalThis.__ends.push(scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop);
-      globalThis.__endWatch = requestAnimationFrame(look);
-    };
-    look();
-  });
-  return () =>
-    page.evaluate(() => {
-      cancelAnimationFrame(globalThis.__endWatch);
-      return globalThis.__ends;
-    });
+    const ends = [];
+    const stop = (0, eval)(afterEachFrame)(() =>
+      ends.push(scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop),
+    );
+    globalThis.__ends = () => (stop(), ends);
+  }, AFTER_EACH_FRAME);
+  return () => page.evaluate(() => globalThis.__ends());
 }
 
-/** Takes what stands in the middle of what is read as the anchor, and watches at each frame where it stands. */
+/** Takes what stands in the middle of what is read as the anchor, and watches after each frame where it stands. */
 async function watchAnchor(page) {
-  await page.evaluate(() => {
+  await page.evaluate((afterEachFrame) => {
     const box = document.querySelector(".main__scroll").getBoundingClientRect();
     const points = Array.from({ length: 20 }, (_, step) => box.top + (box.height * (step + 1)) / 22);
     const anchor = points
@@ -49,18 +52,11 @@ async function watchAnchor(page) {
     if (!anchor) throw new Error("there is no piece to read");
     const top = () => anchor.getBoundingClientRect().top;
     const first = top();
-    globalThis.__moves = [];
-    const look = () => {
-      globalThis.__moves.push(anchor.isConnected ? top() - first : Infinity);
-      globalThis.__anchorWatch = requestAnimationFrame(look);
-    };
-    look();
-  });
-  return () =>
-    page.evaluate(() => {
-      cancelAnimationFrame(globalThis.__anchorWatch);
-      return globalThis.__moves.map((move) => (Number.isFinite(move) ? Math.abs(move) : 1e9));
-    });
+    const moves = [];
+    const stop = (0, eval)(afterEachFrame)(() => moves.push(anchor.isConnected ? Math.abs(top() - first) : 1e9));
+    globalThis.__moves = () => (stop(), moves);
+  }, AFTER_EACH_FRAME);
+  return () => page.evaluate(() => globalThis.__moves());
 }
 
 /** Turns the wheel upwards over the content, and waits until the page has come to rest. */

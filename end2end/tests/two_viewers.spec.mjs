@@ -52,7 +52,7 @@ suite("two viewers", { speed: 20 }, (test) => {
     await runIn(first, "succeeded");
     await simulator.arm("echo:end");
 
-    const field = first.getByLabel("Prompt");
+    const field = first.getByLabel("Prompt", { exact: true });
     await field.fill("The second prompt");
     await field.press("Control+Enter");
     const isSecond = (read) => read.run !== run && read.prompt === "The second prompt";
@@ -65,7 +65,7 @@ suite("two viewers", { speed: 20 }, (test) => {
     await simulator.open("echo:end");
     const [here, there] = await Promise.all([runIn(first, "succeeded"), runIn(second, "succeeded")]);
     assert.deepEqual(here.pieces, there.pieces);
-    assert.match(here.pieces[0].text, /^You wrote: The second prompt/);
+    assert.match(here.pieces[0].text, /^You wrote:\s*The second prompt/);
   });
 
   test("a prompt that is sent while a run goes on waits for its turn", async ({ server, simulator, open }) => {
@@ -73,7 +73,7 @@ suite("two viewers", { speed: 20 }, (test) => {
     const { session } = await server.begin("slow rate=400 seconds=1");
     await simulator.reached("slow:middle");
     const page = await open(`/s/${session}`);
-    await page.getByLabel("Prompt").fill("After that");
+    await page.getByLabel("Prompt", { exact: true }).fill("After that");
     await page.getByRole("button", { name: "Send after" }).click();
     const queued = await runThat(page, "the second run is queued", (read) => read.prompt === "After that");
     assert.equal(queued.state, "queued");

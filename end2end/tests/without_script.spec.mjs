@@ -20,15 +20,15 @@ async function reloadUntil(page, state) {
 suite("without script", { speed: 20 }, (test) => {
   test("the composer's form starts a session and leads to its page", async ({ open, simulator }) => {
     const page = await open("/", PLAIN);
-    await page.getByLabel("Prompt").fill("Hello there\nsecond line");
+    await page.getByLabel("Prompt", { exact: true }).fill("Hello there\nsecond line");
     await page.getByRole("button", { name: "Start" }).click();
     await page.waitForURL(/\/s\/ses_\w+$/);
     await simulator.idle();
     const run = await reloadUntil(page, "succeeded");
     assert.equal(run.prompt, "Hello there second line");
-    assert.match(run.pieces[0].text, /^You wrote: Hello there second line/);
+    assert.match(run.pieces[0].text, /^You wrote:\s*Hello there second line/);
 
-    await page.getByLabel("Prompt").fill("And once more");
+    await page.getByLabel("Prompt", { exact: true }).fill("And once more");
     await page.getByRole("button", { name: "Send" }).click();
     await page.waitForURL(/\/s\/ses_\w+$/);
     const second = await reloadUntil(page, "succeeded");
