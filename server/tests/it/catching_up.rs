@@ -4,7 +4,7 @@ use protocol::fold::RunState;
 use protocol::frame::ServerFrame;
 use tokio::net::TcpSocket;
 
-use crate::harness::{Setup, TestServer, record, scenario, text};
+use crate::harness::{Setup, TestServer, assert_equal, scenario, text};
 use crate::viewer::Viewer;
 
 /// Much text in pieces that cost little to make.
@@ -12,6 +12,7 @@ const FLOOD: &str = r#"
 name = "flood"
 title = "Flood"
 description = "Much text in large pieces."
+order = 90
 prompt = "flood"
 [parameters]
 characters = 1000000
@@ -30,7 +31,7 @@ name = "flood:end"
 "#;
 
 async fn server() -> TestServer {
-    let scenarios = vec![scenario(FLOOD)];
+    let scenarios = vec![scenario("flood", FLOOD)];
     TestServer::start_with(Setup {
         scenarios,
         ..Setup::default()
@@ -52,7 +53,7 @@ async fn a_viewer_who_knows_ops_that_do_not_exist_gets_a_snapshot_that_replaces_
         viewer.next().await.unwrap();
     }
     assert_eq!(viewer.runs[&run].resets, 1);
-    assert_eq!(record(viewer.state(&run)), record(&seen));
+    assert_equal(viewer.state(&run), &seen);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,7 +75,7 @@ async fn many_bytes_of_ops_come_as_a_snapshot_in_parts_of_bounded_size() {
         longest < 2 * protocol::MAX_FRAME_TEXT,
         "a part of {longest} bytes"
     );
-    assert_eq!(record(&watched.state), record(&seen));
+    assert_equal(&watched.state, &seen);
     server.assert_same(&seen).await;
 }
 
@@ -105,7 +106,7 @@ async fn a_viewer_who_does_not_read_gets_a_snapshot_and_costs_another_viewer_not
 
     slow.until_end(&run).await;
     assert!(slow.runs[&run].snapshots >= 1);
-    assert_eq!(record(slow.state(&run)), record(&seen));
+    assert_equal(slow.state(&run), &seen);
 }
 
 #[tokio::test(flavor = "multi_thread")]
