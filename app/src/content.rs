@@ -22,5 +22,6 @@ pub mod scope;
 pub mod tool_row;
 pub mod words;
 
-#[cfg(all(test, feature = "ssr"))]
+#[cfg(test)]
+#[cfg(feature = "ssr")]
 mod tests;

@@ -18,6 +18,10 @@ pub struct Follow {
     pub content: NodeRef<Div>,
     is_following: RwSignal<bool>,
     /// Whether anything comes at all: what grows otherwise was opened by the reader.
+    #[cfg_attr(
+        not(feature = "hydrate"),
+        expect(dead_code, reason = "only the browser counts")
+    )]
     is_live: Signal<bool>,
     /// The height that came since it stopped, in CSS pixels.
     grown: RwSignal<f64>,
@@ -57,8 +61,7 @@ pub fn FollowButton(
     const LINE: f64 = 22.0;
     let lines = Memo::new(move |_| {
         let grown = follow.grown.get();
-        (!follow.is_following.get() && follow.is_live.get() && grown >= 1.0)
-            .then(|| (grown / LINE).ceil().max(1.0) as u64)
+        (!follow.is_following.get() && grown >= 1.0).then(|| (grown / LINE).ceil().max(1.0) as u64)
     });
     let resume = Callback::new(move |_| follow.resume());
     move || {
