@@ -1,4 +1,5 @@
-// The page's WebSocket in the test's hands: its frames can be passed on one op at a time, dropped, doubled or changed.
+// The page's WebSocket in the test's hands: its frames can be passed on one op at a time, dropped, doubled, changed, or
+// withheld and sent again with other bounds.
 
 export class Frames {
   /** Must be made before the page is opened. */
@@ -9,6 +10,7 @@ export class Frames {
   }
 
   #queue = Promise.resolve();
+  #socket = null;
 
   constructor(page) {
     this.page = page;
@@ -21,10 +23,35 @@ export class Frames {
   }
 
   #route(socket) {
+    this.#socket = socket;
     const server = socket.connectToServer();
     server.onMessage((text) => {
       this.#queue = this.#queue.then(() => this.#pass(socket, text)).catch(() => {});
     });
+  }
+
+  /** Withholds all ops. Signs of life pass. */
+  withhold() {
+    this.change = (frame) => (frame.type === "execution_stream" ? [] : [frame]);
+  }
+
+  /**
+   * Sends ops, as the journal has them, in frames of as many ops as `size` says, each after the one before was drawn.
+   * They must be of one generation.
+   */
+  async send(ops, size) {
+    for (let next = 0; next < ops.length; ) {
+      const some = ops.slice(next, next + Math.max(1, size()));
+      next += some.length;
+      const { type, schema_version, run_id, generation, seq, at } = some[0];
+      const bare = some.map((op) => {
+        const own = { ...op };
+        for (const shared of ["type", "schema_version", "run_id", "generation", "seq", "at"]) delete own[shared];
+        return own;
+      });
+      this.#socket.send(JSON.stringify({ type, schema_version, run_id, generation, seq, at, ops: bare }));
+      await drawn(this.page);
+    }
   }
 
   async #pass(socket, text) {

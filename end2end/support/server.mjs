@@ -183,6 +183,18 @@ export class Server {
     return this.json(`/api/runs/${run}/snapshot`);
   }
 
+  /** The ops of a run after `seq`, as the journal has them. */
+  async ops(run, seq) {
+    const all = [];
+    for (;;) {
+      const after = all.at(-1)?.seq ?? seq;
+      const answer = await this.fetch(`/api/runs/${run}/ops?after=${after}`);
+      const part = (await answer.text()).trim();
+      if (!part) return all;
+      all.push(...part.split("\n").map((line) => JSON.parse(line)));
+    }
+  }
+
   /** `runloom verify`: the digest of the stored rows; throws when journal and rows do not agree. */
   async verify(run) {
     const { code, output } = await runToEnd(["verify", run, "--data-dir", this.dataDir], this.env);

@@ -88,7 +88,7 @@ class Desk {
   /** A picture for people to look at. */
   async picture(page, name) {
     await mkdir(RESULTS, { recursive: true });
-    await page.screenshot({ path: `${RESULTS}${name}.png` });
+    await page.screenshot({ path: `${RESULTS}${name}.png`, fullPage: true });
   }
 
   troubles() {

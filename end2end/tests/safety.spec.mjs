@@ -32,7 +32,7 @@ const HOSTILE = [
 function hostile(page) {
   return page.evaluate(() => {
     const within = document.querySelectorAll(
-      ":is(#main, #tree, #details) :is(script, iframe, object, embed, style, base, meta, link, form:not(.composer), [onerror], [onload], [onclick], [srcdoc])",
+      ":is(#main, #tree, #details) :is(script, iframe, object, embed, style, base, meta, link, form[action*="//"], [formaction], [onerror], [onload], [onclick], [srcdoc])",
     );
     const links = [...document.querySelectorAll("a[href], img[src]")]
       .map((element) => element.getAttribute("href") ?? element.getAttribute("src"))
@@ -49,36 +49,35 @@ function hostile(page) {
 const NOTHING = { hacked: null, elements: [], links: [], pictures: [] };
 
 suite("safety", { speed: 20 }, (test) => {
-  test("markup in a prompt and in a reply is text: nothing runs, nothing loads, nothing leaves", async ({
-    server,
-    open,
-  }) => {
-    const { session, run } = await server.begin(HOSTILE[0]);
-    const runs = [run];
-    for (const prompt of HOSTILE.slice(1)) runs.push(await server.more(session, prompt));
-    const page = await open(`/s/${session}`);
-    await until("the last run is over", async () => (await readRun(page)).run === runs.at(-1));
-    await runIn(page, "succeeded", { timeout: 60_000 });
-    assert.deepEqual(await hostile(page), NOTHING, "live");
-    const words = await page.locator("#main").innerText();
-    for (const visible of [
-      "<script>globalThis.__hacked = 1</script>",
-      '<img src="x" onerror="globalThis.__hacked = 1">',
-      '<meta http-equiv="refresh" content="0;url=http://evil.example/">',
-    ]) {
-      // Once as the prompt, once in the reply's quotation.
-      assert.ok(words.split(visible).length - 1 >= 2, `shown as text: ${visible}`);
-    }
-    await page.reload();
-    await live(page);
-    assert.deepEqual(await hostile(page), NOTHING, "as the server renders it");
-    for (const link of await page.locator("#main .md a").all()) {
-      if (await link.isVisible()) await link.click({ trial: true });
-    }
-    await page.goto(`${server.url}/`);
-    await live(page);
-    assert.deepEqual(await hostile(page), NOTHING, "in the list");
-  });
+  // Sessions of few runs, since the older runs of a long one are folded.
+  for (const [place, prompts] of [HOSTILE.slice(0, 5), HOSTILE.slice(5, 9), HOSTILE.slice(9)].entries()) {
+    test(`markup in a prompt and in a reply is text: nothing runs, loads or leaves (${place + 1} of 3)`, async ({
+      server,
+      open,
+    }) => {
+      const { session, run } = await server.begin(prompts[0]);
+      const runs = [run];
+      for (const prompt of prompts.slice(1)) runs.push(await server.more(session, prompt));
+      const page = await open(`/s/${session}`);
+      await until("the last run is on the page", async () => (await readRun(page)).run === runs.at(-1));
+      await runIn(page, "succeeded", { timeout: 60_000 });
+      assert.deepEqual(await hostile(page), NOTHING, "live");
+      const words = await page.locator("#main").innerText();
+      for (const prompt of prompts.filter((prompt) => prompt.includes("<") && !prompt.startsWith("["))) {
+        // Once as the prompt, once in the reply's quotation.
+        assert.ok(words.split(prompt).length - 1 >= 2, `shown as text: ${prompt}`);
+      }
+      for (const target of await page.locator("#main .md a").evaluateAll((links) => links.map((link) => link.rel))) {
+        assert.equal(target, "noopener noreferrer");
+      }
+      await page.reload();
+      await live(page);
+      assert.deepEqual(await hostile(page), NOTHING, "as the server renders it");
+      await page.goto(`${server.url}/`);
+      await live(page);
+      assert.deepEqual(await hostile(page), NOTHING, "in the list");
+    });
+  }
 
   test("markup in an address is text", async ({ server, open, viewer }) => {
     const attack = encodeURIComponent('"><script>globalThis.__hacked = 1</script>');
