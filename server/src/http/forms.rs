@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::extract::{Form, State};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 use protocol::api::{CreateRun, CreateSession};
@@ -23,8 +24,7 @@ pub(super) fn routes() -> Router<AppState> {
 #[derive(Debug, Deserialize)]
 struct Composer {
     prompt: String,
-    #[serde(default)]
-    provider: String,
+    /// `provider/model`, or nothing.
     #[serde(default)]
     model: String,
 }
@@ -33,16 +33,58 @@ impl From<Composer> for CreateRun {
     fn from(composer: Composer) -> Self {
         // A form sends line ends as CRLF.
         let prompt = composer.prompt.replace("\r\n", "\n");
-        let given = |text: String| (!text.is_empty()).then_some(text);
+        let (provider, model) = match composer.model.split_once('/') {
+            Some((provider, model)) => (Some(provider.to_owned()), Some(model.to_owned())),
+            None => (None, (!composer.model.is_empty()).then_some(composer.model)),
+        };
         Self {
             prompt,
-            provider: given(composer.provider),
-            model: given(composer.model),
+            provider,
+            model,
         }
     }
 }
 
-async fn start(State(state): State<AppState>, Form(composer): Form<Composer>) -> Result<Redirect, ApiError> {
+/// A form that was not taken: a page that says why. The browser's way back keeps what was typed.
+struct Refused(ApiError);
+
+impl<E: Into<ApiError>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let problem = self.0.problem();
+        let mut response = self.0.into_response();
+        let detail = problem.detail.replace('&', "&amp;").replace('<', "&lt;");
+        let html = format!(
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Not sent · Runloom</title>\
+             <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/pkg/runloom.css\"></head>\
+             <body><main class=\"page\"><h1 class=\"page__h\">Not sent</h1><p role=\"alert\">{detail}</p>\
+             <p>Go back to change it: what you typed is still there. Or go to <a href=\"/\">the sessions</a>.</p>\
+             </main></body></html>"
+        );
+        *response.body_mut() = html.into();
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        );
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(
+                "default-src 'none'; style-src 'self'; img-src data:; frame-ancestors 'none'",
+            ),
+        );
+        response
+    }
+}
+
+async fn start(State(state): State<AppState>, Form(composer): Form<Composer>) -> Result<Redirect, Refused> {
     let wish = CreateRun::from(composer);
     if wish.prompt.trim().is_empty() {
         return Err(crate::run::SubmitError::EmptyPrompt.into());
@@ -56,7 +98,7 @@ async fn send(
     State(state): State<AppState>,
     Id(session_id): Id<SessionId>,
     Form(composer): Form<Composer>,
-) -> Result<Redirect, ApiError> {
+) -> Result<Redirect, Refused> {
     state
         .execution
         .submit(&session_id, &composer.into(), None)
@@ -64,7 +106,7 @@ async fn send(
     Ok(Redirect::to(&format!("/s/{session_id}")))
 }
 
-async fn cancel(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Response, ApiError> {
+async fn cancel(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Response, Refused> {
     state.execution.cancel(&run_id).await?;
     let session = state.execution.store().session_of(&run_id).await?;
     let session_id = session.ok_or_else(|| ApiError::not_found("run", &run_id))?;

@@ -121,6 +121,11 @@ impl<'a> Fields<'a> {
         Ok(self)
     }
 
+    /// A field that is a word, as far as it is known by now.
+    pub(super) fn word(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).and_then(Value::as_str)
+    }
+
     /// A field that comes from elsewhere.
     pub(super) fn set(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());

@@ -355,13 +355,18 @@ fn attempt(row: &PgRow) -> Result<Attempt, StoreError> {
 
 fn block(row: &PgRow, contents: &Contents) -> Result<Block, StoreError> {
     let id: String = row.try_get("block_id")?;
-    let text = text_of(contents, "blocks", &id, "content")?;
-    Fields::of("blocks", "block_id", row)?
-        .spread("body")?
+    let fields = Fields::of("blocks", "block_id", row)?.spread("body")?;
+    // A pointer has no text, not even an empty one.
+    let fields = match fields.word("kind") {
+        Some("text" | "reasoning" | "refusal") => {
+            fields.set("content", text_of(contents, "blocks", &id, "content")?)
+        }
+        _ => fields,
+    };
+    fields
         .text(&["attempt_id", "node_id", "status", "sha256"])?
         .small(&["block_index", "round"])?
         .number(&["started_at", "finished_at", "bytes"])?
-        .set("content", text)
         .build()
 }
 

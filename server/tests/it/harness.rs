@@ -91,9 +91,9 @@ pub(crate) struct TestServer {
     _stop: DropGuard,
 }
 
-/// A scenario from its text.
-pub(crate) fn scenario(source: &str) -> Scenario {
-    Scenario::parse("test.toml", source).unwrap()
+/// A scenario of this name from its text.
+pub(crate) fn scenario(name: &str, source: &str) -> Scenario {
+    Scenario::parse(&format!("{name}.toml"), source).unwrap()
 }
 
 /// A client without a proxy that follows no redirects.
@@ -338,11 +338,8 @@ impl TestServer {
     /// Rows, journal and this state are the same; gives the digest.
     pub(crate) async fn assert_same(&self, seen: &RunState) -> String {
         let run = &seen.run().run_id;
-        assert_eq!(record(seen), record(&self.folded(run).await));
-        assert_eq!(
-            record(seen),
-            record(&RunState::from_snapshot(self.snapshot(run).await))
-        );
+        assert_equal(seen, &self.folded(run).await);
+        assert_equal(seen, &RunState::from_snapshot(self.snapshot(run).await));
         let verified = server::verify::verify(self.execution.store(), run)
             .await
             .unwrap()
@@ -353,8 +350,31 @@ impl TestServer {
     }
 }
 
+/// Both states are the same; else the first place where they differ is told.
+pub(crate) fn assert_equal(left: &RunState, right: &RunState) {
+    if let Some(difference) = difference("", &record(left), &record(right)) {
+        panic!("{difference}");
+    }
+}
+
+fn difference(path: &str, left: &Value, right: &Value) -> Option<String> {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => left.keys().chain(right.keys()).find_map(|key| {
+            let of = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+            difference(&format!("{path}.{key}"), &of(left), &of(right))
+        }),
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            let pairs = left.iter().zip(right).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(place, (left, right))| difference(&format!("{path}[{place}]"), left, right))
+        }
+        _ => (left != right).then(|| format!("{path}: {left} and {right}")),
+    }
+}
+
 /// A state as a comparison sees it: all of the record, nothing of what is live only.
-pub(crate) fn record(state: &RunState) -> Value {
+fn record(state: &RunState) -> Value {
     let mut snapshot = state.to_snapshot();
     snapshot.streams.clear();
     let mut record = serde_json::to_value(snapshot).unwrap();

@@ -3,12 +3,13 @@
 use protocol::model::BlockBody;
 use protocol::state::{BlockStatus, Channel, NodeKind, RunStatus};
 
-use crate::harness::{PROVIDERS, Setup, TestServer, end, record, scenario, text};
+use crate::harness::{PROVIDERS, Setup, TestServer, assert_equal, end, scenario, text};
 
 const NUL: &str = r#"
 name = "nul"
 title = "NUL"
 description = "NUL in every text."
+order = 90
 prompt = "nul"
 [[turns]]
 [[turns.steps]]
@@ -35,7 +36,7 @@ text = "done"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nul_in_prompts_texts_and_arguments_is_kept_while_they_grow_and_afterwards() {
-    let scenarios = vec![scenario(NUL)];
+    let scenarios = vec![scenario("nul", NUL)];
     let server = TestServer::start_with(Setup {
         scenarios,
         ..Setup::default()
@@ -47,7 +48,7 @@ async fn nul_in_prompts_texts_and_arguments_is_kept_while_they_grow_and_afterwar
         let mut viewer = server.watch(&run).await;
         let middle = viewer.until_text(&run, "before\0after").await.clone();
         let open = protocol::fold::RunState::from_snapshot(server.snapshot(&run).await);
-        assert_eq!(record(&open), record(&middle), "{provider}");
+        assert_equal(&open, &middle);
         server.provider.open("nul:middle").await;
         let seen = viewer.until_end(&run).await.clone();
         assert_eq!(end(&seen), (RunStatus::Succeeded, None), "{provider}");

@@ -135,7 +135,7 @@ async fn pass(
     let mut losing = false;
     loop {
         tokio::select! {
-            _ = open.wait_for(|open| !*open) => return,
+            () = async { drop(open.wait_for(|open| !*open).await) } => return,
             read = client.read(&mut up) => {
                 let Ok(length @ 1..) = read else { return };
                 if up[..length].windows(6).any(|word| word.eq_ignore_ascii_case(b"commit")) {

@@ -101,7 +101,7 @@ async fn ops_are_read_in_pages() {
     let seen = server.finish("Call several tools at once", "openai").await;
     let run = &seen.run().run_id;
     let all = server.ops(run).await;
-    let mut read = Vec::new();
+    let mut read: Vec<protocol::op::Entry> = Vec::new();
     loop {
         let after = read.len();
         let page = server

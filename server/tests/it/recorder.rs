@@ -123,7 +123,7 @@ pub(crate) fn node(run: &RunId, title: &str) -> Op {
         node_id: NodeId::root(run),
         parent_id: None,
         after: Vec::new(),
-        kind: NodeKind::Root,
+        kind: NodeKind::Function,
         name: "run".to_owned(),
         title: title.to_owned(),
         ordinal: 0,

@@ -3,7 +3,7 @@
 use protocol::digest::digest;
 use protocol::state::{AttemptStatus, BlockStatus, MessageState, NodeKind, NodeStatus, RunStatus};
 
-use crate::harness::{PROVIDER_KEY, PROVIDERS, SIGNATURE, TestServer, end, kinds, record, text};
+use crate::harness::{PROVIDER_KEY, PROVIDERS, SIGNATURE, TestServer, assert_equal, end, kinds, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_folded_ops_the_snapshot_the_rows_and_what_a_viewer_saw_are_one_record() {
@@ -158,6 +158,6 @@ async fn many_runs_at_once_stay_apart() {
         let seen = viewer.until_end(run).await.clone();
         assert_eq!(end(&seen), (RunStatus::Succeeded, None));
         assert_eq!(kinds(&seen), ["text", "tool_ref", "tool_ref", "tool_ref", "text"]);
-        assert_eq!(record(&seen), record(&server.folded(run).await));
+        assert_equal(&seen, &server.folded(run).await);
     }
 }

@@ -18,13 +18,13 @@ const COPIED_FOR: std::time::Duration = std::time::Duration::from_millis(1500);
 
 struct Shown {
     text: StreamingMarkdown,
-    /// How many pieces are in the DOM; none are known before the first frame.
+    /// How many pieces are in the DOM; none are known before the first update.
     pieces: Option<usize>,
     tail: String,
-    is_scheduled: bool,
 }
 
-/// Follows the text from now on. An effect subscribes to it; the work is done at most once a frame.
+/// Follows the text from now on. What it reads changes at most once a frame, within the frame that draws it, so the
+/// work is done at once.
 pub(super) fn follow(
     root: NodeRef<Div>,
     mut text: StreamingMarkdown,
@@ -36,26 +36,16 @@ pub(super) fn follow(
         text,
         pieces: None,
         tail,
-        is_scheduled: false,
     }));
     Effect::new(move |_| {
-        finished.track();
-        read(&mut |_| {});
-        if root.get().is_none() || std::mem::replace(&mut shown.borrow_mut().is_scheduled, true) {
+        let finished = finished.get();
+        let Some(root) = root.get() else {
+            // The text is subscribed to all the same.
+            read(&mut |_| {});
             return;
-        }
-        let (shown, read) = (Rc::clone(&shown), read.clone());
-        request_animation_frame(move || {
-            let mut shown = shown.borrow_mut();
-            shown.is_scheduled = false;
-            // The component may be gone by now.
-            let (Some(finished), Some(Some(root))) = (finished.try_get_untracked(), root.try_get_untracked())
-            else {
-                return;
-            };
-            let root: &Element = &root;
-            untrack(|| read(&mut |whole| shown.update(root, whole, finished)));
-        });
+        };
+        let root: &Element = &root;
+        read(&mut |whole| shown.borrow_mut().update(root, whole, finished));
     });
 }
 
@@ -65,7 +55,8 @@ impl Shown {
         let Some(tail) = root.last_element_child() else {
             return;
         };
-        let children = root.child_nodes();
+        // Elements only: the framework may leave a marker of its own among the nodes.
+        let children = root.children();
         let in_page = self
             .pieces
             .unwrap_or(children.length().saturating_sub(1) as usize);
@@ -85,7 +76,7 @@ impl Shown {
                 continue;
             }
             let element = u32::try_from(index).ok().and_then(|index| children.item(index));
-            if let Some(element) = element.as_ref().and_then(|node| node.dyn_ref::<Element>())
+            if let Some(element) = element
                 && (is_changed || element.inner_html() != piece.html)
             {
                 element.set_inner_html(&piece.html);

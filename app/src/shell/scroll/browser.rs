@@ -99,7 +99,11 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
         match event.key().as_str() {
             _ if in_field => {}
             "ArrowUp" | "PageUp" | "Home" => stop(follow),
-            "End" => follow.resume(),
+            "End" => {
+                // The browser's own scrolling would begin at the old place and look like an intent to go up.
+                event.prevent_default();
+                follow.resume();
+            }
             _ => {}
         }
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use protocol::fold::{Applied, Change};
 use protocol::frame::{OpsFrame, ServerFrame};
 use protocol::id::RunId;
-use protocol::op::Entry;
+use protocol::op::{Entry, Op};
 use protocol::{MAX_FRAME_TEXT, SCHEMA_VERSION};
 
 use super::{OpenRun, RecordError, Task};
@@ -74,7 +74,11 @@ impl Task {
         for (run_id, run) in &mut self.open {
             let previous_seq = run.state.seq();
             let mut steps = Vec::new();
-            for op in run.pending.drain() {
+            for mut op in run.pending.drain() {
+                // The times of a thing are those of its ops; whoever wrote this one looked at the clock before.
+                if let Op::NodeFinished(op) = &mut op {
+                    op.finished_at = at;
+                }
                 let entry = Entry {
                     run_id: run_id.clone(),
                     generation: run.state.generation(),

@@ -1,0 +1,75 @@
+// The page's WebSocket in the test's hands: its frames can be passed on one op at a time, dropped, doubled, changed, or
+// withheld and sent again with other bounds.
+
+export class Frames {
+  /** Must be made before the page is opened. */
+  static async take(page) {
+    const frames = new Frames(page);
+    await page.routeWebSocket("**/api/stream", (socket) => frames.#route(socket));
+    return frames;
+  }
+
+  #queue = Promise.resolve();
+  #socket = null;
+
+  constructor(page) {
+    this.page = page;
+    /** While set, each op comes in a frame of its own, and the next one only after the page was drawn. */
+    this.slowly = false;
+    /** Is given each frame of the server, parsed, with its place; gives the frames that pass in its stead. */
+    this.change = (frame) => [frame];
+    /** How many frames of the server have come. */
+    this.count = 0;
+  }
+
+  #route(socket) {
+    this.#socket = socket;
+    const server = socket.connectToServer();
+    server.onMessage((text) => {
+      this.#queue = this.#queue.then(() => this.#pass(socket, text)).catch(() => {});
+    });
+  }
+
+  /** Withholds all ops. Signs of life pass. */
+  withhold() {
+    this.change = (frame) => (frame.type === "execution_stream" ? [] : [frame]);
+  }
+
+  /**
+   * Sends ops, as the journal has them, in frames of as many ops as `size` says, each after the one before was drawn.
+   * They must be of one generation.
+   */
+  async send(ops, size) {
+    for (let next = 0; next < ops.length; ) {
+      const some = ops.slice(next, next + Math.max(1, size()));
+      next += some.length;
+      const { type, schema_version, run_id, generation, seq, at } = some[0];
+      const bare = some.map((op) => {
+        const own = { ...op };
+        for (const shared of ["type", "schema_version", "run_id", "generation", "seq", "at"]) delete own[shared];
+        return own;
+      });
+      this.#socket.send(JSON.stringify({ type, schema_version, run_id, generation, seq, at, ops: bare }));
+      await drawn(this.page);
+    }
+  }
+
+  async #pass(socket, text) {
+    const changed = this.change(JSON.parse(text), this.count++);
+    for (const frame of changed) {
+      if (!this.slowly || frame.type !== "execution_stream") {
+        socket.send(JSON.stringify(frame));
+        continue;
+      }
+      for (const [place, op] of frame.ops.entries()) {
+        socket.send(JSON.stringify({ ...frame, seq: frame.seq + place, ops: [op] }));
+        await drawn(this.page);
+      }
+    }
+  }
+}
+
+/** Two frames later everything that came before is on the screen. */
+export function drawn(page) {
+  return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
