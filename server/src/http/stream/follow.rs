@@ -16,6 +16,9 @@ use crate::store::{StoreError, journal};
 /// The most ops that are sent one by one to a viewer who comes back; more are sent as a snapshot.
 const MAX_OPS: u64 = 2_000;
 
+/// A viewer who has nothing yet gets this many ops one by one.
+const FEW_OPS: u64 = 16;
+
 /// The most bytes of such ops.
 const MAX_OPS_BYTES: u64 = 512 * 1024;
 
@@ -116,7 +119,9 @@ impl Follower {
             return self.snapshot(true).await;
         }
         let (ops, bytes) = journal::size_after(store.pool(), &self.run_id, self.known).await?;
-        if behind || ops > MAX_OPS || bytes > MAX_OPS_BYTES {
+        // Who has nothing yet gets the state in one piece: an op for every few characters is ten times as long.
+        let is_new = self.known == 0 && ops > FEW_OPS;
+        if behind || is_new || ops > MAX_OPS || bytes > MAX_OPS_BYTES {
             return self.snapshot(false).await;
         }
         let limit = u32::try_from(ops).unwrap_or(u32::MAX);
