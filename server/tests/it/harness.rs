@@ -68,6 +68,8 @@ pub(crate) struct Setup {
     pub(crate) database: Option<Arc<TestDatabase>>,
     /// How to connect to it, when not directly.
     pub(crate) connect: Option<PgConnectOptions>,
+    /// Whether other servers live on the same database.
+    pub(crate) has_neighbours: bool,
     /// The simulator of an earlier server.
     pub(crate) provider: Option<Provider>,
 }
@@ -218,7 +220,7 @@ impl TestServer {
             store: Store::open(options).await.unwrap(),
             clock,
         };
-        let execution = Execution::start(services, true).await.unwrap();
+        let execution = Execution::start(services, !setup.has_neighbours).await.unwrap();
         let state = AppState {
             execution: Arc::clone(&execution),
             simulator: None,
