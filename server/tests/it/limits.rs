@@ -2,7 +2,8 @@
 
 use protocol::state::{AttemptStatus, BlockStatus, NodeKind, NodeStatus, RunStatus};
 
-use crate::harness::{Setup, TestServer, end, text};
+use crate::harness::{Setup, TestServer};
+use crate::states::{end, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_takes_too_long_fails_with_its_text_kept() {

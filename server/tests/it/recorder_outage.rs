@@ -5,9 +5,10 @@ use protocol::state::RunStatus;
 use server::store::test_support::TestDatabase;
 use std::sync::Arc;
 
-use crate::harness::{Setup, TestServer, end, text};
+use crate::harness::{Setup, TestServer};
 use crate::proxy::Proxy;
 use crate::recorder::{Owner, delivered, output};
+use crate::states::{end, text};
 
 #[tokio::test]
 async fn while_the_database_is_away_nothing_is_shown_and_afterwards_all_of_it_is() {

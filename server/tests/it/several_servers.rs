@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use protocol::state::RunStatus;
 
-use crate::harness::{Setup, TestServer, end, text};
+use crate::harness::{Setup, TestServer};
+use crate::states::{end, text};
 
 /// A second server beside one that lives.
 async fn beside(server: &TestServer) -> TestServer {
