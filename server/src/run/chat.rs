@@ -127,7 +127,7 @@ pub(super) async fn execute(
     let at = services.clock.now_ms();
     match ran {
         (NodeOutcome::Succeeded, usage) => {
-            end(&writer, at, [answer, root], NodeStatus::Succeeded, None, usage).await
+            end(&writer, at, [answer, root], NodeStatus::Succeeded, None, usage).await;
         }
         (NodeOutcome::Failed(error), usage) => {
             end(

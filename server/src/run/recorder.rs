@@ -64,6 +64,10 @@ pub struct Recorder {
 type WriterNumber = u64;
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all requests are writes: a box for each would cost more than the room"
+)]
 enum Request {
     Open {
         run_id: RunId,

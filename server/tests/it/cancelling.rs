@@ -3,7 +3,9 @@
 use axum::http::StatusCode;
 use protocol::state::{AttemptStatus, BlockStatus, MessageState, NodeKind, NodeStatus, RunStatus};
 
-use crate::harness::{PROVIDERS, TestServer, end, text};
+use crate::harness::TestServer;
+use crate::provider::PROVIDERS;
+use crate::states::{end, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_closes_the_providers_socket_within_a_second_and_keeps_the_text() {

@@ -7,7 +7,9 @@ use protocol::frame::ServerFrame;
 use server::http::stream::Heartbeat;
 use tokio::net::TcpSocket;
 
-use crate::harness::{Setup, TestServer, assert_equal, scenario};
+use crate::harness::{Setup, TestServer};
+use crate::provider::scenario;
+use crate::states::assert_equal;
 use crate::viewer::Viewer;
 
 /// Much text in pieces that cost little to make.
@@ -79,7 +81,7 @@ async fn many_bytes_of_ops_come_as_a_snapshot_in_parts_of_bounded_size() {
     let seen = server.ended(&run).await;
     let mut viewer = server.watch(&run).await;
     let mut longest = 0;
-    while !viewer.runs.get(&run).is_some_and(|watched| watched.snapshots > 0) {
+    while viewer.runs.get(&run).is_none_or(|watched| watched.snapshots == 0) {
         if let Some(ServerFrame::SnapshotPart { part, .. }) = viewer.next().await {
             longest = longest.max(serde_json::to_string(&part).unwrap().len());
         }

@@ -3,7 +3,8 @@
 use protocol::state::RunStatus;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::harness::{TestServer, end};
+use crate::harness::TestServer;
+use crate::states::end;
 use crate::viewer::Viewer;
 
 #[tokio::test(flavor = "multi_thread")]

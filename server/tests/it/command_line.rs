@@ -13,7 +13,8 @@ use server::store::test_support::TestDatabase;
 use sqlx::ConnectOptions as _;
 use tokio::sync::oneshot;
 
-use crate::harness::{KEY_VARIABLE, PATIENCE, PROVIDER_KEY, TestServer, client, providers};
+use crate::harness::{PATIENCE, TestServer, client};
+use crate::provider::{KEY_VARIABLE, PROVIDER_KEY, providers};
 
 /// The binary with an environment of its own.
 fn command(folder: &Path) -> Command {

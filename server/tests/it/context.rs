@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::harness::{SIGNATURE, TestServer, end, text};
+use crate::harness::TestServer;
+use crate::provider::SIGNATURE;
+use crate::states::{end, text};
 
 /// The messages of a request.
 fn messages(body: &Value) -> Vec<Value> {

@@ -17,7 +17,6 @@ use protocol::fold::{Applied, RunState};
 use protocol::id::{RunId, SessionId};
 use protocol::op::Entry;
 use protocol::snapshot::Snapshot;
-use protocol::state::RunStatus;
 use serde_json::{Value, json};
 use server::clock::{SharedClock, SystemClock};
 use server::config::{Config, ConfigFile, Inputs};
@@ -26,7 +25,7 @@ use server::http::stream::Heartbeat;
 use server::http::{AppState, router};
 use server::provider::{ProviderClient, Secret, install_crypto_provider};
 use server::run::{Execution, Services};
-use server::simulator::{self, Scenario, Simulator, SimulatorOptions, Speed, sample_workspace};
+use server::simulator::{Scenario, sample_workspace};
 use server::store::Store;
 use server::store::test_support::TestDatabase;
 use server::stream::TranscriptStore;
@@ -35,22 +34,12 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::provider::{KEY_VARIABLE, PROVIDER_KEY, Provider, providers};
+use crate::states::assert_equal;
 use crate::viewer::Viewer;
 
 /// The longest that a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The key that providers are asked with: it must never be seen again.
-pub(crate) const PROVIDER_KEY: &str = "provider-key-0123456789abcdef";
-
-/// The variable that holds it.
-pub(crate) const KEY_VARIABLE: &str = "SIMULATED_PROVIDER_KEY";
-
-/// What begins every signature of the simulator: only a provider may see it again.
-pub(crate) const SIGNATURE: &str = "sim-signature";
-
-/// The ids of the two providers, one for each wire format.
-pub(crate) const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
 /// How a server differs from the usual one.
 #[derive(Default)]
@@ -68,16 +57,10 @@ pub(crate) struct Setup {
     pub(crate) database: Option<Arc<TestDatabase>>,
     /// How to connect to it, when not directly.
     pub(crate) connect: Option<PgConnectOptions>,
+    /// Whether other servers live on the same database.
+    pub(crate) has_neighbours: bool,
     /// The simulator of an earlier server.
     pub(crate) provider: Option<Provider>,
-}
-
-/// A simulator that listens.
-#[derive(Clone)]
-pub(crate) struct Provider {
-    pub(crate) base: String,
-    http: reqwest::Client,
-    _stop: Arc<DropGuard>,
 }
 
 /// A server with all that it needs.
@@ -91,11 +74,6 @@ pub(crate) struct TestServer {
     _stop: DropGuard,
 }
 
-/// A scenario of this name from its text.
-pub(crate) fn scenario(name: &str, source: &str) -> Scenario {
-    Scenario::parse(&format!("{name}.toml"), source).unwrap()
-}
-
 /// A client without a proxy that follows no redirects.
 pub(crate) fn client() -> reqwest::Client {
     install_crypto_provider();
@@ -104,80 +82,6 @@ pub(crate) fn client() -> reqwest::Client {
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .unwrap()
-}
-
-/// Tables of the two providers at an address.
-pub(crate) fn providers(base: &str, stall: &str) -> String {
-    let model = "models = [ { id = \"sim\", class = \"thinking\", context = 200000 } ]";
-    format!(
-        "[[providers]]\nid = \"anthropic\"\nkind = \"anthropic\"\nbase_url = \"{base}\"\n\
-         api_key_env = \"{KEY_VARIABLE}\"\n{model}\n[providers.stall]\n{stall}\n\
-         [[providers]]\nid = \"openai\"\nkind = \"openai_chat\"\nbase_url = \"{base}/v1\"\n\
-         api_key_env = \"{KEY_VARIABLE}\"\n{model}\n[providers.stall]\n{stall}\n"
-    )
-}
-
-impl Provider {
-    pub(crate) async fn start(more_scenarios: Vec<Scenario>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let options = SimulatorOptions {
-            speed: Speed::MAX,
-            more_scenarios,
-            ..SimulatorOptions::default()
-        };
-        let stop = CancellationToken::new();
-        tokio::spawn(simulator::serve(listener, Simulator::new(options), stop.clone()));
-        Self {
-            base,
-            http: client(),
-            _stop: Arc::new(stop.drop_guard()),
-        }
-    }
-
-    /// What the simulator says at an address below `/_sim/`.
-    pub(crate) async fn look(&self, path: &str) -> Value {
-        let answer = self.http.get(format!("{}/_sim/{path}", self.base)).send();
-        answer.await.unwrap().json().await.unwrap()
-    }
-
-    async fn gate(&self, name: &str, what: &str) {
-        let url = format!("{}/_sim/gates/{name}/{what}", self.base);
-        assert!(self.http.post(url).send().await.unwrap().status().is_success());
-    }
-
-    /// Streams stop at this gate from now on.
-    pub(crate) async fn arm(&self, gate: &str) {
-        self.gate(gate, "arm").await;
-    }
-
-    /// They go on.
-    pub(crate) async fn open(&self, gate: &str) {
-        self.gate(gate, "open").await;
-    }
-
-    /// Waits until a stream stands at the gate.
-    pub(crate) async fn reached(&self, gate: &str) {
-        let url = format!("{}/_sim/gates/{gate}/wait?timeout_ms=20000", self.base);
-        assert_eq!(
-            self.http.get(url).send().await.unwrap().status(),
-            StatusCode::OK,
-            "{gate}"
-        );
-    }
-
-    /// Whether no request is open within this time.
-    pub(crate) async fn is_idle_within(&self, ms: u64) -> bool {
-        let url = format!("{}/_sim/connections/idle?timeout_ms={ms}", self.base);
-        self.http.get(url).send().await.unwrap().status() == StatusCode::OK
-    }
-
-    /// The bodies of all requests, oldest first.
-    pub(crate) async fn requests(&self) -> Vec<Value> {
-        let mut records = self.look("requests").await.as_array().cloned().unwrap();
-        records.sort_by_key(|record| record["number"].as_u64());
-        records.into_iter().map(|record| record["body"].clone()).collect()
-    }
 }
 
 impl TestServer {
@@ -218,7 +122,7 @@ impl TestServer {
             store: Store::open(options).await.unwrap(),
             clock,
         };
-        let execution = Execution::start(services, true).await.unwrap();
+        let execution = Execution::start(services, !setup.has_neighbours).await.unwrap();
         let state = AppState {
             execution: Arc::clone(&execution),
             simulator: None,
@@ -348,60 +252,4 @@ impl TestServer {
         assert_eq!(verified.rows, digest(seen));
         verified.rows
     }
-}
-
-/// Both states are the same; else the first place where they differ is told.
-pub(crate) fn assert_equal(left: &RunState, right: &RunState) {
-    if let Some(difference) = difference("", &record(left), &record(right)) {
-        panic!("{difference}");
-    }
-}
-
-fn difference(path: &str, left: &Value, right: &Value) -> Option<String> {
-    match (left, right) {
-        (Value::Object(left), Value::Object(right)) => left.keys().chain(right.keys()).find_map(|key| {
-            let of = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or_default();
-            difference(&format!("{path}.{key}"), &of(left), &of(right))
-        }),
-        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
-            let pairs = left.iter().zip(right).enumerate();
-            pairs
-                .into_iter()
-                .find_map(|(place, (left, right))| difference(&format!("{path}[{place}]"), left, right))
-        }
-        _ => (left != right).then(|| format!("{path}: {left} and {right}")),
-    }
-}
-
-/// A state as a comparison sees it: all of the record, nothing of what is live only.
-fn record(state: &RunState) -> Value {
-    let mut snapshot = state.to_snapshot();
-    snapshot.streams.clear();
-    let mut record = serde_json::to_value(snapshot).unwrap();
-    // Ops do not say it: a page knows it from elsewhere.
-    record["run"].as_object_mut().unwrap().remove("session_id");
-    record
-}
-
-/// The kinds of the blocks of a run, in order.
-pub(crate) fn kinds(state: &RunState) -> Vec<&str> {
-    let attempts = state.attempts().iter();
-    let blocks = attempts.flat_map(|attempt| state.blocks_of(&attempt.attempt_id));
-    blocks.map(|block| block.body.kind()).collect()
-}
-
-/// All text of a run's answer, over its blocks.
-pub(crate) fn text(state: &RunState) -> String {
-    let blocks = state.blocks().iter();
-    let texts = blocks.filter_map(|block| match &block.body {
-        protocol::model::BlockBody::Text(content) => Some(content.text.as_str()),
-        _ => None,
-    });
-    texts.collect()
-}
-
-/// How a run ended: its state and the code of its error.
-pub(crate) fn end(state: &RunState) -> (RunStatus, Option<&str>) {
-    let error = state.run().error.as_ref().map(|error| error.code.as_str());
-    (state.run().status, error)
 }

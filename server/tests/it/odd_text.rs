@@ -3,7 +3,9 @@
 use protocol::model::BlockBody;
 use protocol::state::{BlockStatus, Channel, NodeKind, RunStatus};
 
-use crate::harness::{PROVIDERS, Setup, TestServer, assert_equal, end, scenario, text};
+use crate::harness::{Setup, TestServer};
+use crate::provider::{PROVIDERS, scenario};
+use crate::states::{assert_equal, end, text};
 
 const NUL: &str = r#"
 name = "nul"

@@ -8,7 +8,9 @@ use protocol::state::{AttemptStatus, BlockStatus, NodeKind, NodeStatus, RunStatu
 use server::store::test_support::TestDatabase;
 
 use crate::command_line::Process;
-use crate::harness::{Provider, Setup, TestServer, end, kinds, text};
+use crate::harness::{Setup, TestServer};
+use crate::provider::Provider;
+use crate::states::{end, kinds, text};
 use crate::viewer::Viewer;
 
 /// A run that a process executes, held at a gate, with what a viewer has seen of it.

@@ -4,7 +4,9 @@ use protocol::fold::RunState;
 use protocol::model::BlockState;
 use protocol::state::{AttemptStatus, BlockStatus, Channel, NodeKind, NodeStatus, RunStatus};
 
-use crate::harness::{PROVIDERS, Setup, TestServer, end, kinds, text};
+use crate::harness::{Setup, TestServer};
+use crate::provider::PROVIDERS;
+use crate::states::{end, kinds, text};
 
 /// How an attempt ended: its state, its stop reason, the code of its error.
 fn attempt(state: &RunState) -> (AttemptStatus, Option<&str>, Option<&str>) {

@@ -5,9 +5,10 @@ use protocol::state::RunStatus;
 use server::store::test_support::TestDatabase;
 use std::sync::Arc;
 
-use crate::harness::{Setup, TestServer, end, text};
+use crate::harness::{Setup, TestServer};
 use crate::proxy::Proxy;
 use crate::recorder::{Owner, delivered, output};
+use crate::states::{end, text};
 
 #[tokio::test]
 async fn while_the_database_is_away_nothing_is_shown_and_afterwards_all_of_it_is() {
@@ -79,6 +80,12 @@ async fn a_run_goes_on_over_an_outage_of_the_database() {
     server.provider.open("slow:middle").await;
     server.provider.reached("slow:end").await;
     proxy.until_refused(turned_away).await;
+    // The answer to a senseless frame comes after all that was shown before it.
+    viewer.send_text("nonsense").await;
+    while viewer.errors.is_empty() {
+        viewer.next().await.unwrap();
+    }
+    viewer.errors.clear();
     assert_eq!(viewer.state(&run).seq(), shown);
     assert_eq!(server.get("/readyz").await.status(), 503);
 

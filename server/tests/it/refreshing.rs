@@ -3,7 +3,9 @@
 use protocol::fold::RunState;
 use protocol::state::BlockStatus;
 
-use crate::harness::{PROVIDERS, TestServer, assert_equal, text};
+use crate::harness::TestServer;
+use crate::provider::PROVIDERS;
+use crate::states::{assert_equal, text};
 use crate::viewer::Viewer;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,9 @@ use protocol::state::RunStatus;
 use server::store::test_support::TestDatabase;
 
 use crate::command_line::Process;
-use crate::harness::{Provider, Setup, TestServer, end, text};
+use crate::harness::{Setup, TestServer};
+use crate::provider::Provider;
+use crate::states::{end, text};
 use crate::viewer::Viewer;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -158,7 +158,7 @@ impl Viewer {
     /// Takes in frames until the run executes and shows this text.
     pub(crate) async fn until_text(&mut self, run: &RunId, text: &str) -> &RunState {
         self.until(run, |state| {
-            state.run().status == RunStatus::Running && crate::harness::text(state).contains(text)
+            state.run().status == RunStatus::Running && crate::states::text(state).contains(text)
         })
         .await
     }

@@ -3,7 +3,9 @@
 use protocol::digest::digest;
 use protocol::state::{AttemptStatus, BlockStatus, MessageState, NodeKind, NodeStatus, RunStatus};
 
-use crate::harness::{PROVIDER_KEY, PROVIDERS, SIGNATURE, TestServer, assert_equal, end, kinds, text};
+use crate::harness::TestServer;
+use crate::provider::{PROVIDER_KEY, PROVIDERS, SIGNATURE};
+use crate::states::{assert_equal, end, kinds, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_folded_ops_the_snapshot_the_rows_and_what_a_viewer_saw_are_one_record() {

@@ -95,7 +95,7 @@ impl Task {
                     }
                     Ok(Applied::Duplicate) => {}
                     Err(error) => {
-                        tracing::error!(run.id = %run_id, %error, op = ?entry.op, "an op was dropped")
+                        tracing::error!(run.id = %run_id, %error, op = ?entry.op, "an op was dropped");
                     }
                 }
             }

@@ -94,12 +94,11 @@ impl<'a> Round<'a> {
                     block.append(self.writer, text).await;
                 }
             }
-            ProviderEvent::ArgumentsDelta { position, json } => match self.open.get_mut(&position) {
-                Some(Open::Call(node) | Open::ServerCall { node, .. }) => {
+            ProviderEvent::ArgumentsDelta { position, json } => {
+                if let Some(Open::Call(node) | Open::ServerCall { node, .. }) = self.open.get_mut(&position) {
                     node.append(self.writer, Channel::Arguments, json).await;
                 }
-                _ => {}
-            },
+            }
             ProviderEvent::BlockEnd { position } => self.block_end(position).await,
             ProviderEvent::ServerToolResult {
                 position,

@@ -1,0 +1,110 @@
+//! Two servers on one database.
+
+use std::sync::Arc;
+
+use protocol::state::RunStatus;
+
+use crate::harness::{Setup, TestServer};
+use crate::states::{end, text};
+
+/// A second server beside one that lives.
+async fn beside(server: &TestServer) -> TestServer {
+    TestServer::start_with(Setup {
+        database: Some(Arc::clone(&server.database)),
+        provider: Some(server.provider.clone()),
+        has_neighbours: true,
+        ..Setup::default()
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_another_server_takes_reaches_the_owner() {
+    let owner = TestServer::start().await;
+    owner.provider.arm("slow:middle").await;
+    let run = owner.run("slow", "openai").await;
+    let mut viewer = owner.watch(&run).await;
+    viewer.until_text(&run, "takes its time. ").await;
+    let other = beside(&owner).await;
+    assert_eq!(
+        other.snapshot(&run).await.run.status,
+        RunStatus::Running,
+        "a living owner keeps its run"
+    );
+    assert_eq!(other.cancel(&run).await, 202);
+    let seen = viewer.until_end(&run).await.clone();
+    assert_eq!(end(&seen), (RunStatus::Cancelled, None));
+    assert_eq!(seen.generation(), 1, "the owner itself has ended it");
+    other.assert_same(&seen).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_lost_its_run_to_another_one_writes_nothing_more() {
+    let owner = TestServer::start().await;
+    owner.provider.arm("slow:middle").await;
+    let run = owner.run("slow", "openai").await;
+    let mut viewer = owner.watch(&run).await;
+    let shown = text(viewer.until_text(&run, "takes its time. ").await);
+    // As after a long pause of its process: its lease is over, and it does not know.
+    let ended = sqlx::query("update runs set lease_expires_at = now() - interval '1 second', owner = 'gone'");
+    ended.execute(owner.execution.store().pool()).await.unwrap();
+    let other = beside(&owner).await;
+    let store = other.execution.store();
+    while store.run_status(&run).await.unwrap() != Some(RunStatus::Interrupted) {
+        tokio::task::yield_now().await;
+    }
+    owner.provider.open("slow:middle").await;
+    assert!(owner.provider.is_idle_within(10_000).await);
+    let seen = other.ended(&run).await;
+    assert_eq!(end(&seen), (RunStatus::Interrupted, Some("owner_gone")));
+    assert_eq!((text(&seen), seen.generation()), (shown, 2));
+    // The old owner goes on to serve, and shows what the new one wrote.
+    let session = owner.snapshot(&run).await.run.session_id;
+    let next = owner.submit(&session, "max_tokens", "openai").await;
+    other.assert_same(&seen).await;
+    let mut done = false;
+    while !done {
+        done = store
+            .run_status(&next)
+            .await
+            .unwrap()
+            .is_some_and(RunStatus::is_final);
+        tokio::task::yield_now().await;
+    }
+    other.assert_same(&other.ended(&next).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_its_owner_does_not_execute_any_more_loses_its_lease() {
+    let server = TestServer::start().await;
+    server.provider.arm("slow:middle").await;
+    let run = server.run("slow", "openai").await;
+    server
+        .watch(&run)
+        .await
+        .until_text(&run, "takes its time. ")
+        .await;
+    let store = server.execution.store();
+    let owner = "select owner, lease_expires_at::text from runs";
+    let (owner, lease): (String, String) = sqlx::query_as(owner).fetch_one(store.pool()).await.unwrap();
+    assert_eq!(store.renew_leases(&owner, &[]).await.unwrap(), []);
+    assert_eq!(
+        store
+            .renew_leases("another", std::slice::from_ref(&run))
+            .await
+            .unwrap(),
+        []
+    );
+    let (after,): (String,) = sqlx::query_as("select lease_expires_at::text from runs")
+        .fetch_one(store.pool())
+        .await
+        .unwrap();
+    assert_eq!(after, lease);
+    assert_eq!(
+        store
+            .renew_leases(&owner, std::slice::from_ref(&run))
+            .await
+            .unwrap(),
+        [run]
+    );
+}
