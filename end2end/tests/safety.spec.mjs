@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -47,6 +48,30 @@ function hostile(page) {
 }
 
 const NOTHING = { hacked: null, elements: [], links: [], pictures: [] };
+
+/** The status of an answer to a WebSocket's request from a page of this origin. */
+function upgrade(server, origin) {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+      origin,
+    };
+    const asked = request(`${server.url}/api/stream`, { headers });
+    asked.once("response", (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    asked.once("upgrade", (answer, socket) => {
+      socket.destroy();
+      resolve(answer.statusCode);
+    });
+    asked.once("error", reject);
+    asked.end();
+  });
+}
 
 suite("safety", { speed: 20 }, (test) => {
   // Sessions of few runs, since the older runs of a long one are folded.
@@ -99,6 +124,17 @@ suite("safety", { speed: 20 }, (test) => {
       redirect: "manual",
     });
     assert.equal(form.status, 403);
+    assert.equal(await upgrade(server, "http://evil.example"), 403);
+    assert.equal(await upgrade(server, server.url), 101, "its own page can");
+    const rebound = await new Promise((resolve, reject) => {
+      request(`${server.url}/api/sessions`, { headers: { host: "evil.example" } }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      })
+        .once("error", reject)
+        .end();
+    });
+    assert.equal(rebound, 403, "a name of another site that leads here is refused");
   });
 
   test("off loopback the server does not start without a token, and says what to do", async () => {

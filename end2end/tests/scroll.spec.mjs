@@ -12,7 +12,7 @@ const WIDE = { viewport: { width: 1440, height: 700 } };
 const NEAR_PX = 8;
 /** So far may the reading position move. */
 const STILL_PX = 2;
-const PROMPT = "long characters=40000 rate=2500";
+const PROMPT = "long characters=30000 rate=2500";
 
 const distance = (page) =>
   page.locator(".main__scroll").evaluate((element) => element.scrollHeight - element.clientHeight - element.scrollTop);
@@ -64,6 +64,11 @@ async function wheelUp(page, pixels) {
   const box = await page.locator(".main__scroll").boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
   await page.mouse.wheel(0, -pixels);
+  await rest(page);
+}
+
+/** Waits until the page does not scroll any more. */
+async function rest(page) {
   const top = () => page.locator(".main__scroll").evaluate((element) => element.scrollTop);
   let before = await top();
   await until("scrolling has come to rest", async () => {
@@ -90,6 +95,12 @@ async function finish(page, simulator) {
   await simulator.reached("long:end");
   await simulator.open("long:end");
   await runIn(page, "succeeded", { timeout: 60_000 });
+}
+
+/** Ends the stream where the rest of it says nothing new. */
+async function cancel(page, server) {
+  await server.fetch(`/api/runs/${(await readRun(page)).run}/cancel`, { method: "POST" });
+  await runIn(page, "cancelled");
 }
 
 suite("scroll", { speed: 1 }, (test) => {
@@ -128,24 +139,31 @@ suite("scroll", { speed: 1 }, (test) => {
     const ends = await watchEnd(page);
     await longer(page, start + 10_000);
     assert.ok(Math.max(...(await ends())) <= NEAR_PX, "from there it follows again");
-    await finish(page, desk.simulator);
+    await cancel(page, desk.server);
   });
 
-  test("End follows again, PageUp stops it", async (desk) => {
-    const page = await streaming(desk);
-    await page.locator(".main__scroll").focus();
-    await page.keyboard.press("PageUp");
-    const button = page.locator(".follow button");
-    await until("PageUp stops it", async () => (await button.count()) === 1);
-    assert.ok((await distance(page)) > NEAR_PX);
-    await page.keyboard.press("End");
-    await until("End leads to the end", async () => (await distance(page)) <= NEAR_PX);
-    const length = textOf(await readRun(page)).length;
-    const ends = await watchEnd(page);
-    await longer(page, length + 4_000);
-    assert.ok(Math.max(...(await ends())) <= NEAR_PX, "from there it follows again");
-    await finish(page, desk.simulator);
-  });
+  for (const [when, wait] of [
+    ["once the page rests", rest],
+    ["while the page still moves up", async () => {}],
+  ]) {
+    test(`PageUp stops that, and End follows again, ${when}`, async (desk) => {
+      const page = await streaming(desk);
+      await page.locator(".main__scroll").focus();
+      await page.keyboard.press("PageUp");
+      const button = page.locator(".follow button");
+      await until("PageUp stops it", async () => (await button.count()) === 1);
+      assert.ok((await distance(page)) > NEAR_PX);
+      await wait(page);
+      await page.keyboard.press("End");
+      await until("End leads to the end", async () => (await distance(page)) <= NEAR_PX);
+      await until("the button goes", async () => (await button.count()) === 0);
+      const length = textOf(await readRun(page)).length;
+      const ends = await watchEnd(page);
+      await longer(page, length + 4_000);
+      assert.ok(Math.max(...(await ends())) <= NEAR_PX, "from there it follows again");
+      await cancel(page, desk.server);
+    });
+  }
 
   test("opening a row above leaves it where it is", async ({ server, open }) => {
     const { session, run } = await server.begin("tool_error");
