@@ -1,0 +1,34 @@
+// What the page's files weigh.
+
+import { readFile, readdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+import { Results } from "./support/results.mjs";
+import { size } from "./support/statistics.mjs";
+
+const GOAL_BYTES = 350 * 1024;
+
+const folder = join(dirname(process.env.RUNLOOM_BINARY), "site", "pkg");
+const results = new Results("size");
+const bytes = (path) => stat(join(folder, path)).then(({ size: found }) => found, () => null);
+const words = (found) => (found === null ? "–" : size(found));
+
+const names = (await readdir(folder)).filter((name) => !/\.(br|gz)$/.test(name)).sort();
+const rows = [];
+for (const name of names) {
+  const [raw, brotli, gzip] = [await bytes(name), await bytes(`${name}.br`), await bytes(`${name}.gz`)];
+  rows.push([name, words(raw), words(brotli), words(gzip)]);
+  if (name === "runloom.wasm") {
+    // A development build is not compressed.
+    results.figure({
+      goal: "wasm",
+      what: "wasm over the wire (brotli) · raw",
+      value: `${words(brotli)} · ${words(raw)}`,
+      met: brotli === null ? null : brotli <= GOAL_BYTES,
+    });
+    const start = (await readFile(join(folder, name))).subarray(0, 4).toString("latin1");
+    if (start !== "\0asm") throw new Error(`${name} is no WebAssembly`);
+  }
+}
+results.detail("The page's files", "Fetched by the first visit, then kept by the browser.", ["file", "raw", "brotli", "gzip"], rows);
+await results.finish();

@@ -1,0 +1,159 @@
+// Streams a text into the page's own code at an exact pace: so many deltas of 4 characters each animation frame.
+//
+// The page's WebSocket is held back until the run is over. Its ops are then cut anew, into deltas of 4 characters, and
+// handed to the page as frames of the same form, so that network, server and database take no part in the figures.
+
+import { until } from "../../support/until.mjs";
+
+/* Runs in the page before anything else. */
+function take() {
+  const Native = globalThis.WebSocket;
+  const kept = [];
+  let socket = null;
+  let isHeld = false;
+  let frames = [];
+  let next = 0;
+
+  class Held extends Native {
+    #hear = null;
+    constructor(...words) {
+      super(...words);
+      socket = this;
+      super.addEventListener("message", (event) => {
+        if (isHeld && event.data.startsWith('{"type":"execution_stream"')) kept.push(event.data);
+        else this.give(event.data);
+      });
+    }
+    get onmessage() {
+      return this.#hear;
+    }
+    set onmessage(hear) {
+      this.#hear = hear;
+    }
+    give(data) {
+      this.#hear?.call(this, new MessageEvent("message", { data }));
+    }
+  }
+  globalThis.WebSocket = Held;
+
+  const cut = (perFrame, size) => {
+    const parsed = kept.splice(0).map((text) => JSON.parse(text));
+    const { ops: _, seq: first, ...envelope } = parsed[0];
+    let seq = first;
+    let row = [];
+    const flush = () => {
+      if (row.length === 0) return;
+      frames.push(JSON.stringify({ ...envelope, seq, ops: row }));
+      seq += row.length;
+      row = [];
+    };
+    for (const op of parsed.flatMap((frame) => frame.ops)) {
+      if (op.op !== "block_delta") {
+        flush();
+        row = [op];
+        flush();
+        continue;
+      }
+      for (let at = 0; at < op.delta.length; at += size) {
+        row.push({ ...op, offset: op.offset + at, delta: op.delta.slice(at, at + size) });
+        if (row.length === perFrame) flush();
+      }
+    }
+    flush();
+  };
+
+  globalThis.__feed = {
+    hold: () => (isHeld = true),
+    /** The `seq` of the last op that came. */
+    reached: () => {
+      if (kept.length === 0) return 0;
+      const last = JSON.parse(kept.at(-1));
+      return last.seq + last.ops.length - 1;
+    },
+    prepare: (perFrame, size) => {
+      frames = [];
+      next = 0;
+      cut(perFrame, size);
+      return frames.length;
+    },
+    /** Gives the page one frame each animation frame, up to `end`. */
+    play: (end) =>
+      new Promise((done) => {
+        const tasks = [];
+        const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map((task) => task.duration)));
+        observer.observe({ type: "longtask" });
+        let last = performance.now();
+        let gap = 0;
+        const start = last;
+        const step = () => {
+          const now = performance.now();
+          gap = Math.max(gap, now - last);
+          last = now;
+          if (next < end) {
+            socket.give(frames[next]);
+            next += 1;
+            requestAnimationFrame(step);
+            return;
+          }
+          // The last frame's own work, and the observer's entries, come after it.
+          setTimeout(() => {
+            observer.disconnect();
+            done({ seconds: (last - start) / 1000, gap, tasks, longest: Math.max(0, ...tasks) });
+          }, 300);
+        };
+        requestAnimationFrame(step);
+      }),
+  };
+}
+
+export class Feed {
+  /** Must be made before the page is opened. */
+  static async take(page) {
+    await page.addInitScript(take);
+    return new Feed(page, await page.context().newCDPSession(page));
+  }
+
+  constructor(page, session) {
+    this.page = page;
+    this.session = session;
+  }
+
+  hold() {
+    return this.page.evaluate(() => globalThis.__feed.hold());
+  }
+
+  /** Waits until the page's socket has brought everything up to `seq`. */
+  arrived(seq) {
+    const reached = () => this.page.evaluate(() => globalThis.__feed.reached());
+    return until(`the socket has brought op ${seq}`, async () => (await reached()) >= seq, {
+      seen: reached,
+      timeout: 60_000,
+    });
+  }
+
+  /** Cuts what arrived; gives how many frames that makes. */
+  prepare(perFrame, size = 4) {
+    return this.page.evaluate(([count, length]) => globalThis.__feed.prepare(count, length), [perFrame, size]);
+  }
+
+  async throttle(rate) {
+    await this.session.send("Emulation.setCPUThrottlingRate", { rate });
+  }
+
+  /** Seconds that the page's main thread has worked, and the part of it in layout and script. */
+  async #work() {
+    const { metrics } = await this.session.send("Performance.getMetrics");
+    const value = (name) => metrics.find((metric) => metric.name === name)?.value ?? NaN;
+    return { task: value("TaskDuration"), layout: value("LayoutDuration"), script: value("ScriptDuration") };
+  }
+
+  /** Plays up to a frame. Gives the frame gap, long tasks and work of that stretch. */
+  async play(end) {
+    await this.session.send("Performance.enable");
+    const before = await this.#work();
+    const played = await this.page.evaluate((upTo) => globalThis.__feed.play(upTo), end);
+    const after = await this.#work();
+    const used = Object.fromEntries(Object.keys(after).map((name) => [name, after[name] - before[name]]));
+    return { ...played, ...used };
+  }
+}
