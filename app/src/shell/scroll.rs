@@ -23,6 +23,8 @@ pub struct Follow {
         expect(dead_code, reason = "only the browser counts")
     )]
     is_live: Signal<bool>,
+    /// Whether the reader asked to follow and has done nothing since: then a scroll upward is the rest of an animation.
+    is_asked: StoredValue<bool>,
     /// The height that came since it stopped, in CSS pixels.
     grown: RwSignal<f64>,
 }
@@ -35,6 +37,7 @@ impl Follow {
             content: NodeRef::new(),
             is_following: RwSignal::new(is_live.get_untracked()),
             is_live,
+            is_asked: StoredValue::new(false),
             grown: RwSignal::new(0.0),
         };
         #[cfg(feature = "hydrate")]
@@ -45,6 +48,7 @@ impl Follow {
     /// Goes to the bottom and follows from there.
     pub fn resume(self) {
         self.grown.set(0.0);
+        self.is_asked.set_value(true);
         self.is_following.set(true);
         #[cfg(feature = "hydrate")]
         browser::to_bottom(self);

@@ -175,3 +175,13 @@ fn the_main_sheet_names_the_layers_first_and_imports_every_file_once() {
     files.sort();
     assert_eq!(imported, files);
 }
+
+#[test]
+fn no_rule_makes_a_new_element_cost_its_whole_surroundings() {
+    // With `*` on both sides of `+` a browser computes the styles of a whole subtree anew at each insertion.
+    for entry in std::fs::read_dir(style("")).expect("the folder can be read") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("a sheet can be read");
+        assert!(!text.contains("* + *"), "{}", path.display());
+    }
+}

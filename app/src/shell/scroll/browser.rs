@@ -32,6 +32,7 @@ pub(super) fn to_bottom(follow: Follow) {
 }
 
 fn stop(follow: Follow) {
+    follow.is_asked.try_set_value(false);
     if follow.is_following.try_get_untracked() == Some(true) {
         follow.grown.set(0.0);
         follow.is_following.set(false);
@@ -68,7 +69,11 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
                 }
             } else if top < top_before && height >= height_before {
                 // Not the browser's own correction after content has become shorter.
-                stop(follow);
+                if follow.is_asked.try_get_value() == Some(true) {
+                    to_bottom(follow);
+                } else {
+                    stop(follow);
+                }
             }
         })
     };
@@ -79,6 +84,13 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
         }
     });
     let _ = scroller.add_event_listener_with_callback("wheel", on_wheel.as_ref().unchecked_ref());
+    // The scrollbar and a finger are seen in what they do; here only that the reader has acted.
+    let on_pointer = Closure::<dyn FnMut()>::new(move || {
+        follow.is_asked.try_set_value(false);
+    });
+    for event in ["pointerdown", "touchstart"] {
+        let _ = scroller.add_event_listener_with_callback(event, on_pointer.as_ref().unchecked_ref());
+    }
     // Whoever opens something wants to read it: it stays where it is.
     let on_click = Closure::<dyn FnMut(web_sys::MouseEvent)>::new(move |event: web_sys::MouseEvent| {
         let target = event
@@ -108,7 +120,7 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
         }
     });
     // The handlers live as long as what they are on.
-    let kept = StoredValue::new_local((on_scroll, on_wheel, on_click));
+    let kept = StoredValue::new_local((on_scroll, on_wheel, on_pointer, on_click));
     on_cleanup(move || {
         on_key.remove();
         kept.dispose();
