@@ -74,21 +74,21 @@ function layout(page) {
 const NOT_FOUND = [/status of 404/];
 
 suite("looks", { speed: 20 }, (test) => {
-  /** Opens one page at one size and scheme, and collects what is wrong with it. */
+  /** Opens a page at each size, looks at it in each scheme, and collects what is wrong with it. */
   async function look(desk, problems, what, path, act = async () => {}) {
     for (const viewport of SIZES) {
+      const { page, context } = await desk.viewer({ viewport });
+      await page.goto(desk.server.url + path);
+      await act(page);
       for (const colorScheme of SCHEMES) {
-        const viewer = await desk.viewer({ viewport, colorScheme });
-        const { page } = viewer;
-        await page.goto(desk.server.url + path);
-        await act(page);
+        await page.emulateMedia({ colorScheme });
         await drawn(page);
         const where = `${what}-${viewport.width}-${colorScheme}`;
         await desk.picture(page, where);
         for (const problem of await layout(page)) problems.push(`${where}: ${problem}`);
         for (const violation of await serious(page)) problems.push(`${where}: ${JSON.stringify(violation)}`);
-        await page.close();
       }
+      await context.close();
     }
   }
 
