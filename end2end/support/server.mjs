@@ -67,6 +67,11 @@ function end(pid) {
   }
 }
 
+/** Servers that live: they end with this process, however it ends. */
+const living = new Set();
+process.once("exit", () => living.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
+
 export class Server {
   #child = null;
   #ended = null;
@@ -103,6 +108,8 @@ export class Server {
     const args = ["serve", "--listen", `127.0.0.1:${this.port}`, "--data-dir", this.dataDir];
     const child = spawn(binary(), args, { env: environment(this.env), stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
+    living.add(child);
+    child.once("exit", () => living.delete(child));
     const serves = new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`the server does not serve after ${START_MS} ms`)), START_MS);
       const hear = (part) => {
