@@ -110,7 +110,10 @@ export class Feed {
   /** Must be made before the page is opened. */
   static async take(page) {
     await page.addInitScript(take);
-    return new Feed(page, await page.context().newCDPSession(page));
+    const session = await page.context().newCDPSession(page);
+    // CPU time of the page's main thread: what else the machine does is not counted.
+    await session.send("Performance.enable", { timeDomain: "threadTicks" });
+    return new Feed(page, session);
   }
 
   constructor(page, session) {
@@ -140,16 +143,20 @@ export class Feed {
     await this.session.send("Emulation.setCPUThrottlingRate", { rate });
   }
 
-  /** Seconds that the page's main thread has worked, and the part of it in layout and script. */
+  /** Seconds that the page's main thread has worked, and the parts of it in script, style and layout. */
   async #work() {
     const { metrics } = await this.session.send("Performance.getMetrics");
     const value = (name) => metrics.find((metric) => metric.name === name)?.value ?? NaN;
-    return { task: value("TaskDuration"), layout: value("LayoutDuration"), script: value("ScriptDuration") };
+    return {
+      task: value("TaskDuration"),
+      script: value("ScriptDuration"),
+      style: value("RecalcStyleDuration"),
+      layout: value("LayoutDuration"),
+    };
   }
 
   /** Plays up to a frame. Gives the frame gap, long tasks and work of that stretch. */
   async play(end) {
-    await this.session.send("Performance.enable");
     const before = await this.#work();
     const played = await this.page.evaluate((upTo) => globalThis.__feed.play(upTo), end);
     const after = await this.#work();
