@@ -20,7 +20,7 @@ fn last_block(state: &RunState) -> BlockStatus {
 }
 
 async fn each(prompt: &str, check: impl Fn(&str, &RunState)) {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(Setup::default()).await;
     for provider in PROVIDERS {
         let seen = server.finish(prompt, provider).await;
         check(provider, &seen);
@@ -193,19 +193,33 @@ async fn a_provider_that_sends_nothing_stalls_and_its_connection_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arguments_that_were_cut_are_never_executed_and_the_row_and_the_model_are_told_why() {
+async fn a_model_that_asks_for_tools_in_more_rounds_than_it_may_fails_with_that_reason() {
     let server = TestServer::start_with(Setup {
         more_config: "[limits]\nrounds_per_node = 2\n",
         ..Setup::default()
     })
     .await;
     for provider in PROVIDERS {
-        let seen = server.finish("cut_arguments", provider).await;
+        let seen = server.finish("welcome", provider).await;
         assert_eq!(
             end(&seen),
             (RunStatus::Failed, Some("limit_rounds")),
             "{provider}"
         );
+        // What was done stays as it is.
+        let calls = seen.nodes().iter().filter(|node| node.kind == NodeKind::Function);
+        let states: Vec<_> = calls.map(|node| node.state.status()).collect();
+        assert_eq!(states, [NodeStatus::Succeeded; 2], "{provider}");
+        server.assert_same(&seen).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_were_cut_are_never_executed_and_the_row_and_the_model_are_told_why() {
+    let server = TestServer::start_with(Setup::default()).await;
+    for provider in PROVIDERS {
+        let seen = server.finish("cut_arguments", provider).await;
+        assert_eq!(end(&seen), (RunStatus::Succeeded, None), "{provider}");
         let call = seen
             .nodes()
             .iter()

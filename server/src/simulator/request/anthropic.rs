@@ -141,8 +141,9 @@ fn user(
         }
         return Ok(());
     }
-    let texts: Vec<&str> = blocks.iter().map(text).filter(|text| !text.is_empty()).collect();
-    heard.push(Heard::Prompt(texts.join("\n")));
+    // A prompt that got no answer stands in the same message as the one after it: the last one counts.
+    let prompt = blocks.iter().rev().map(text).find(|text| !text.is_empty()).unwrap_or_default();
+    heard.push(Heard::Prompt(prompt.to_owned()));
     Ok(())
 }
 

@@ -51,14 +51,14 @@ fn the_round_counts_answered_calls_since_the_last_plain_user_message() {
         {"role": "assistant", "content": [call("a")]},
         {"role": "user", "content": [result("a")]},
         {"role": "assistant", "content": "done"},
-        {"role": "user", "content": [{"type": "text", "text": "second"}, {"type": "text", "text": "part"}]},
+        {"role": "user", "content": [{"type": "text", "text": "unanswered"}, {"type": "text", "text": "second"}]},
         {"role": "assistant", "content": [call("b"), call("c")]},
         {"role": "user", "content": [result("c"), result("b")]},
         {"role": "assistant", "content": [call("b")]},
         {"role": "user", "content": [result("b")]},
     ]))
     .unwrap();
-    assert_eq!((incoming.prompt.as_str(), incoming.round), ("second\npart", 2));
+    assert_eq!((incoming.prompt.as_str(), incoming.round), ("second", 2));
 
     let incoming = chat(json!([
         {"role": "system", "content": "be brief"},
