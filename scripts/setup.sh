@@ -178,7 +178,7 @@ need_crates() {
   local arguments=(--target "$(rustc -vV | sed -n 's/^host: //p')" --target "$WASM_TARGET")
   if [ "${CI:-}" = true ]; then arguments+=(--locked); fi
   (cd "$ROOT" && retry cargo fetch --quiet "${arguments[@]}") ||
-    fail "cargo could not fetch the crates." "Look at what it said above; a working connection to crates.io or a mirror of it is needed."
+    fail "cargo could not fetch the crates." "Look at what it said above; a working connection to the Rust package registry is needed."
 }
 
 mkdir -p "$CACHE"
