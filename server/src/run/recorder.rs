@@ -129,6 +129,7 @@ impl Recorder {
             clock,
             received,
             open: HashMap::new(),
+            gathered: Gathered::default(),
             stopping: false,
         };
         tasks.spawn(task.run());
@@ -246,7 +247,19 @@ struct Task {
     clock: SharedClock,
     received: mpsc::Receiver<Request>,
     open: HashMap<RunId, OpenRun>,
+    gathered: Gathered,
     stopping: bool,
+}
+
+/// What waits for the next commit, over all runs.
+#[derive(Debug, Default)]
+struct Gathered {
+    /// Something is to be done at all.
+    is_any: bool,
+    /// It should not wait for the window to end.
+    is_urgent: bool,
+    /// Bytes of text.
+    bytes: usize,
 }
 
 impl Task {
@@ -264,35 +277,23 @@ impl Task {
     /// Takes in more until the window ends, somebody waits, or there is enough.
     async fn gather(&mut self) {
         let deadline = Instant::now() + WINDOW;
-        while self.is_waiting() && !self.is_urgent() {
+        while self.gathered.is_any && !self.gathered.is_urgent {
             match tokio::time::timeout_at(deadline, self.received.recv()).await {
                 Ok(Some(request)) => self.take(request),
                 Ok(None) | Err(_) => break,
             }
         }
-        // What is there already costs no time.
-        while self.bytes() < MAX_BATCH_BYTES {
-            match self.received.try_recv() {
-                Ok(request) => self.take(request),
-                Err(_) => break,
+        // What is there already costs no time. What comes meanwhile waits for the next commit: else many busy runs
+        // could put it off for as long as they are busy.
+        for _ in 0..self.received.len() {
+            if self.gathered.bytes >= MAX_BATCH_BYTES {
+                break;
             }
+            let Ok(request) = self.received.try_recv() else {
+                break;
+            };
+            self.take(request);
         }
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.open.values().any(|run| !run.pending.is_empty())
-    }
-
-    fn is_urgent(&self) -> bool {
-        self.stopping
-            || self
-                .open
-                .values()
-                .any(|run| !run.waiters.is_empty() || run.pending.bytes() >= WINDOW_BYTES)
-    }
-
-    fn bytes(&self) -> usize {
-        self.open.values().map(|run| run.pending.bytes()).sum()
     }
 
     fn take(&mut self, request: Request) {
@@ -303,8 +304,13 @@ impl Task {
                 self.open.insert(run_id, *run);
             }
             Request::Write { run_id, writer, op } => {
+                let bytes = op.text_bytes();
                 if let Some(run) = self.run_of(&run_id, writer) {
                     run.pending.push(op);
+                    let is_enough = run.pending.bytes() >= WINDOW_BYTES;
+                    self.gathered.is_any = true;
+                    self.gathered.is_urgent |= is_enough;
+                    self.gathered.bytes += bytes;
                 }
             }
             Request::Flush {
@@ -312,7 +318,11 @@ impl Task {
                 writer,
                 reply,
             } => match self.run_of(&run_id, writer) {
-                Some(run) => run.waiters.push(reply),
+                Some(run) => {
+                    run.waiters.push(reply);
+                    self.gathered.is_any = true;
+                    self.gathered.is_urgent = true;
+                }
                 None => {
                     // Its writer has heard why; this answer only has to come.
                     let _ = reply.send(Err(RecordError::LostOwnership));
@@ -321,9 +331,13 @@ impl Task {
             Request::Close { run_id, writer } => {
                 if let Some(run) = self.run_of(&run_id, writer) {
                     run.pending.close();
+                    self.gathered.is_any = true;
                 }
             }
-            Request::Stop => self.stopping = true,
+            Request::Stop => {
+                self.stopping = true;
+                self.gathered.is_urgent = true;
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use protocol::id::RunId;
 use protocol::op::{Entry, Op};
 use protocol::{MAX_FRAME_TEXT, SCHEMA_VERSION};
 
-use super::{OpenRun, RecordError, Task};
+use super::{Gathered, OpenRun, RecordError, Task};
 use crate::store::StoreError;
 use crate::store::batch::{self, RunBatch};
 
@@ -25,6 +25,7 @@ struct Step {
 
 impl Task {
     pub(super) async fn commit(&mut self) {
+        self.gathered = Gathered::default();
         let steps = self.prepare();
         if !steps.is_empty() {
             match self.write(&steps, RETRY_FOR).await {

@@ -12,10 +12,6 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ops.is_empty() && !self.closed
-    }
-
     /// Bytes of text.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

@@ -142,7 +142,12 @@ fn user(
         return Ok(());
     }
     // A prompt that got no answer stands in the same message as the one after it: the last one counts.
-    let prompt = blocks.iter().rev().map(text).find(|text| !text.is_empty()).unwrap_or_default();
+    let prompt = blocks
+        .iter()
+        .rev()
+        .map(text)
+        .find(|text| !text.is_empty())
+        .unwrap_or_default();
     heard.push(Heard::Prompt(prompt.to_owned()));
     Ok(())
 }
