@@ -32,8 +32,10 @@ impl PageClock {
     }
 
     /// The server's time, in milliseconds since the Unix epoch; readers are told as it goes on.
+    ///
+    /// A page whose reader has left while the server draws it has no clock any more; nobody sees what is drawn then.
     pub fn now(self) -> Timestamp {
-        self.now.get()
+        self.now.try_get().unwrap_or_default()
     }
 
     /// How long ago a time was, in milliseconds; never negative.
@@ -43,12 +45,12 @@ impl PageClock {
 
     /// Minutes east of UTC: 0 until the page runs in the browser.
     pub fn zone(self) -> i32 {
-        self.zone.get().unwrap_or(0)
+        self.zone.try_get().flatten().unwrap_or(0)
     }
 
     /// Whether local times are shown.
     pub fn is_local(self) -> bool {
-        self.zone.get().is_some()
+        self.zone.try_get().flatten().is_some()
     }
 
     /// Takes in what the server's clock read when it made a page. Its readers draw with this time first.

@@ -51,7 +51,7 @@ impl Follow {
         self.is_asked.set_value(true);
         self.is_following.set(true);
         #[cfg(feature = "hydrate")]
-        browser::to_bottom(self);
+        browser::to_bottom_at_once(self);
     }
 }
 

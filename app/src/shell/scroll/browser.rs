@@ -15,6 +15,9 @@ use super::Follow;
 /// So close to the bottom counts as there, in CSS pixels.
 const NEAR: i32 = 8;
 
+/// The class that takes the reader's scrolling away.
+const STILL: &str = "main__scroll--still";
+
 fn element(node: NodeRef<Div>) -> Option<Element> {
     node.try_get_untracked()
         .flatten()
@@ -29,6 +32,19 @@ pub(super) fn to_bottom(follow: Follow) {
     if let Some(element) = element(follow.scroller) {
         element.set_scroll_top(element.scroll_height());
     }
+}
+
+/// Goes to the bottom and ends an animation that still moves: for one frame the reader's scrolling is off.
+pub(super) fn to_bottom_at_once(follow: Follow) {
+    let Some(element) = element(follow.scroller) else {
+        return;
+    };
+    let _ = element.class_list().add_1(STILL);
+    to_bottom(follow);
+    request_animation_frame(move || {
+        let _ = element.class_list().remove_1(STILL);
+        to_bottom(follow);
+    });
 }
 
 fn stop(follow: Follow) {
