@@ -58,7 +58,7 @@ function page(all, found, about) {
   const words = [
     "# Benchmarks",
     "",
-    "Written by `BENCH_WRITE=1 make bench`: a release build, every file of `end2end/bench/`, each measurement three times, of which the one in the middle stands here. Times are of one host's clock.",
+    "Written by `make bench ARGS=--write`: a release build, every file of `end2end/bench/`, each measurement three times, of which the middle one stands here. Times are of one host's clock.",
     "",
     `Machine: ${about.processor}, ${about.memory} of memory, ${about.system}, ${about.browser}, ${about.database}. Server, database, simulator, browser and load generator share it. Measured on ${new Date().toISOString().slice(0, 10)}; the load average of the last minute, which includes the measurement itself, was between ${number(Math.min(...load), 1)} and ${number(Math.max(...load), 1)} at the starts and ends of the files.`,
     "",
