@@ -59,10 +59,10 @@ try {
     results.say(`recording a session: ${prompt}`);
     provider.serve(prompt, parts)();
     const { session, run } = await server.begin(prompt);
-    const over = async () => ["succeeded", "failed"].includes((await server.json(`/api/sessions/${session}`)).status);
-    await until(`the session with ${prompt} is recorded`, over, PATIENCE);
-    const { status } = await server.json(`/api/sessions/${session}`);
-    if (status !== "succeeded") throw new Error(`the run ${run} with ${prompt} is ${status}`);
+    const status = async () => (await server.json(`/api/sessions/${session}`)).runs.at(-1).status;
+    const isOver = async () => ["succeeded", "failed"].includes(await status());
+    await until(`the run with ${prompt} is over`, isOver, PATIENCE);
+    if ((await status()) !== "succeeded") throw new Error(`the run ${run} with ${prompt} is ${await status()}`);
     const all = await results.repeat(`open ${prompt}`, () => open(browser, server, session));
     const middle = medianRun(all, ({ ms }) => ms);
     results.figure({

@@ -46,14 +46,14 @@ async function starts() {
   const again = spread(later);
   results.figure({
     goal: "start",
-    what: "start → first page, database initialised (p50 · longest)",
+    what: "p50 · longest",
     value: `${number(again.p50)} · ${number(again.max)} ms`,
     met: again.p50 <= GOAL_MS,
   });
   const ever = spread(first);
   results.figure({
     goal: "start",
-    what: "first-ever start → first page (p50 · longest)",
+    what: "first-ever start, p50 · longest",
     value: `${number(ever.p50)} · ${number(ever.max)} ms`,
   });
 }
@@ -95,7 +95,7 @@ async function stops() {
   const all = spread(spans);
   results.figure({
     goal: "stop",
-    what: "stop button → upstream socket closed (p50 · longest)",
+    what: "p50 · longest",
     value: `${number(all.p50)} · ${number(all.max)} ms`,
     met: all.max <= GOAL_MS,
   });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Server } from "../support/server.mjs";
 import { until } from "../support/until.mjs";
 import { checkClocks, now } from "./support/clock.mjs";
-import { receivedTimes, spans } from "./support/load.mjs";
+import { receivedTimes } from "./support/load.mjs";
 import { cpu, shareWords, shares } from "./support/processes.mjs";
 import { Results } from "./support/results.mjs";
 import { Simulation, providerSetting } from "./support/simulation.mjs";
@@ -13,8 +13,8 @@ import { Socket } from "./support/socket.mjs";
 import { medianRun, number, quantile, spread, triple } from "./support/statistics.mjs";
 
 const GATE = "load:begin";
-const STREAMS = { count: Number(process.env.N ?? 200), rate: 50, seconds: 5, sockets: 4, goalMs: 100 };
-const VIEWERS = { count: Number(process.env.V ?? 1000), rate: 100, seconds: 5, goalMs: 250 };
+const STREAMS = { count: 200, rate: 50, seconds: 15, sockets: 4, goalMs: 100 };
+const VIEWERS = { count: 1000, rate: 100, seconds: 15, goalMs: 250 };
 const WORKERS = ["server", "database", "simulator", "bench"];
 
 const results = new Results("streams");
@@ -45,7 +45,8 @@ async function measure(simulation, { runs: count, rate, seconds }, watch, find) 
     const isOver = async () => (await server.snapshot(runs.at(-1).run)).run.status === "succeeded";
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     await until("the last run is over", isOver, { timeout: 60_000 });
-    await until("all have everything", async () => watched.isWhole(), { timeout: 60_000 });
+    const isWhole = async () => watched.isWhole() || viewers.some((viewer) => viewer.end);
+    await until("all have everything", isWhole, { timeout: 120_000 });
     const used = shares(before, await cpu(), now() - begun);
     await checkClocks(null);
     for (const viewer of viewers) assert.equal(viewer.end, null, "no viewer lost its connection");
@@ -58,8 +59,11 @@ async function measure(simulation, { runs: count, rate, seconds }, watch, find) 
   }
 }
 
-/** Which deltas of 4 bytes came with a frame is read afterwards; that a run is over, by its last words. */
-const isEnd = (text) => text.includes('"status":"succeeded"') && text.includes('"op":"run_updated"');
+/** Whether a frame says that its run is over: by the last op, or by a snapshot for who was too slow. */
+function isEnd(text) {
+  const holds = (words) => text.includes(words);
+  return holds('"status":"succeeded"') && (holds('"op":"run_updated"') || holds('"type":"snapshot_begin"'));
+}
 
 function streams(simulation) {
   const { count, rate, seconds, sockets } = STREAMS;
@@ -67,7 +71,7 @@ function streams(simulation) {
     const frames = [];
     let ended = 0;
     const hear = (text, at) => {
-      frames.push([at, text.toString()]); if (process.env.DBG && !text.toString().startsWith('{"type":"execution_stream"')) console.log(text.toString().slice(0, 200));
+      frames.push([at, text.toString()]);
       if (isEnd(text)) ended += 1;
     };
     const viewers = [];
@@ -79,14 +83,14 @@ function streams(simulation) {
     const byRun = new Map(runs.map(({ run }) => [run, []]));
     for (const frame of frames) byRun.get(/"run_id":"([^"]+)"/.exec(frame[1])?.[1])?.push(frame);
     const all = [];
-    let behind = 0;
     for (const { id, run } of runs) {
       const sent = await simulation.sent(id);
-      all.push(...spans(sent, receivedTimes(byRun.get(run), run), rate * seconds, "published"));
-      // How much longer the simulator took than it should have.
-      behind = Math.max(behind, sent.at(-1) - sent[0] - ((rate * seconds - 1) * 1000) / rate);
+      const received = receivedTimes(byRun.get(run), run);
+      // What came in a snapshot, because the viewer was too slow, was never in time.
+      for (const [index, at] of sent.entries()) all.push((received[index] ?? Infinity) - at);
+      assert.equal(sent.length, rate * seconds, "the simulator has sent everything");
     }
-    return { published: spread(all), behind };
+    return { published: spread(all), late: all.filter((ms) => !Number.isFinite(ms)).length };
   };
   return measure(simulation, { runs: count, rate, seconds }, watch, find);
 }
@@ -103,7 +107,7 @@ function crowd(simulation) {
       const seen = new Map();
       times.push(seen);
       const hear = (text, at) => {
-        const head = text.latin1Slice(0, 256);
+        const head = text.toString("latin1", 0, 256);
         if (!head.startsWith('{"type":"execution_stream"')) return;
         seen.set(Number(/"seq":(\d+)/.exec(head)?.[1]), at);
         if (place === 0) frames.push([at, text.toString()]);
@@ -126,9 +130,8 @@ function crowd(simulation) {
       if (frame.run_id === run && delta) oldest.set(frame.seq, sent[delta.offset / 4]);
     }
     const worst = times.map((seen) => {
-      const late = [...oldest].map(([seq, at]) => seen.get(seq) - at);
-      assert.ok(late.every(Number.isFinite), "every viewer got every frame");
-      return quantile(late, 0.99);
+      // A frame that the viewer never got came too late for it, and then within a snapshot.
+      return quantile([...oldest].map(([seq, at]) => (seen.get(seq) ?? Infinity) - at), 0.99);
     });
     return { worst: Math.max(...worst), middle: quantile(worst, 0.5) };
   };
@@ -139,10 +142,11 @@ const simulation = await new Simulation().start();
 try {
   const many = await results.repeat(`${STREAMS.count} streams`, () => streams(simulation));
   const run = medianRun(many, ({ published }) => published.p99);
+  const late = run.late ? `; ${number(run.late)} deltas came in a snapshot only` : "";
   results.figure({
     goal: "streams",
     what: "received by plain viewers of all of them (p50 / p95 / p99)",
-    value: `${triple(run.published)}; ${shareWords(run.used, WORKERS)} of a core`,
+    value: `${triple(run.published)}${late}; ${shareWords(run.used, WORKERS)} of a core`,
     met: run.published.p99 <= STREAMS.goalMs,
   });
   const crowds = await results.repeat(`${VIEWERS.count} viewers`, () => crowd(simulation));

@@ -60,6 +60,14 @@ export async function cpu() {
   return sums;
 }
 
+/** CPU time of the whole machine so far that was not idle, in milliseconds. */
+export async function busy() {
+  const [line] = (await readFile("/proc/stat", "utf8")).split("\n");
+  // user nice system idle iowait irq softirq steal
+  const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);
+  return (ticks.reduce((sum, part) => sum + part, 0) - ticks[3] - ticks[4]) * TICK_MS;
+}
+
 /** The share of one core that each used between two readings `ms` apart. */
 export function shares(before, after, ms) {
   return Object.fromEntries(Object.keys(after).map((role) => [role, (after[role] - before[role]) / ms]));

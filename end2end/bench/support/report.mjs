@@ -55,12 +55,14 @@ function rows(figures) {
 
 function page(all, found, about) {
   const load = found.flatMap((one) => one.load);
+  const shares = found.map((one) => one.others * 100);
+  const others = [Math.min(...shares), Math.max(...shares)].map((share) => number(Math.max(0, share)));
   const words = [
     "# Benchmarks",
     "",
-    "Written by `BENCH_WRITE=1 make bench`: a release build, every file of `end2end/bench/`, each measurement three times, of which the one in the middle stands here. Times are of one host's clock.",
+    "Written by `make bench ARGS=--write`: a release build, every file of `end2end/bench/`, each measurement three times, of which the middle one stands here. Times are of one host's clock.",
     "",
-    `Machine: ${about.processor}, ${about.memory} of memory, ${about.system}, ${about.browser}, ${about.database}. Server, database, simulator, browser and load generator share it. Measured on ${new Date().toISOString().slice(0, 10)}; the load average of the last minute, which includes the measurement itself, was between ${number(Math.min(...load), 1)} and ${number(Math.max(...load), 1)} at the starts and ends of the files.`,
+    `Machine: ${about.processor}, ${about.memory} of memory, ${about.system}, ${about.browser}, ${about.database}. Server, database, simulator, browser and load generator share it. Measured on ${new Date().toISOString().slice(0, 10)}; meanwhile everything else on the machine used ${others.join(" to ")} % of a core, by file, and the load average of the last minute, the measurement included, was ${number(Math.min(...load), 1)} to ${number(Math.max(...load), 1)}.`,
     "",
     plainTable(HEADS, all),
   ];

@@ -4,6 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { join } from "node:path";
 
+import { busy, cpu } from "./processes.mjs";
 import { table } from "./table.mjs";
 
 const REPEATS = Number(process.env.BENCH_REPEATS ?? 3);
@@ -11,8 +12,8 @@ const REPEATS = Number(process.env.BENCH_REPEATS ?? 3);
 export class Results {
   /** `name` is that of the file. */
   constructor(name) {
-    this.found = { name, figures: [], details: [], load: [loadavg()[0]], seconds: 0 };
-    this.began = Date.now();
+    this.found = { name, figures: [], details: [], load: [loadavg()[0]], others: 0 };
+    this.began = others();
   }
 
   /** What is happening, for who waits. */
@@ -45,19 +46,26 @@ export class Results {
 
   async finish() {
     this.found.load.push(loadavg()[0]);
-    this.found.seconds = (Date.now() - this.began) / 1000;
+    const [before, after] = [await this.began, await others()];
+    this.found.others = (after.ms - before.ms) / (after.at - before.at);
     const folder = process.env.BENCH_RESULTS;
     if (folder) {
       await mkdir(folder, { recursive: true });
       await writeFile(join(folder, `${this.found.name}.json`), JSON.stringify(this.found));
       return;
     }
-    const rows = this.found.figures.map(({ what, value, met }) => [what, value, mark(met)]);
+    const rows = this.found.figures.map(({ goal, what, value, met }) => [`${goal ?? ""} ${what}`, value, mark(met)]);
     process.stdout.write(`${table(["figure", "measured", "reached"], rows)}\n`);
     for (const { title, heads, rows: more } of this.found.details) {
       process.stdout.write(`\n${title}\n\n${table(heads, more)}\n`);
     }
   }
+}
+
+/** CPU time of all that does not belong to the measurement. Its own processes that have ended count with this one. */
+async function others() {
+  const own = Object.values(await cpu()).reduce((sum, ms) => sum + ms, 0);
+  return { at: Date.now(), ms: (await busy()) - own };
 }
 
 export function mark(met) {

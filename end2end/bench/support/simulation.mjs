@@ -15,6 +15,8 @@ export class Simulation {
       stdio: ["ignore", "ignore", "inherit"],
       env: { ...process.env, RUNLOOM_LOG__FILTER: "warn" },
     });
+    const child = this.#child;
+    process.once("exit", () => child.kill());
     await until("the simulator answers", () => this.fetch("/_sim/gates").catch(() => null));
     this.control = new Simulator(this);
     return this;

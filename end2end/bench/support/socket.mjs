@@ -102,7 +102,13 @@ export class Socket {
       this.#send(TEXT, Buffer.from(JSON.stringify({ pong: sent })));
       return;
     }
-    this.hear(payload, at);
+    try {
+      this.hear(payload, at);
+    } catch (error) {
+      // Thrown from here it would end the process, and leave the server behind.
+      this.end ??= error.stack;
+      this.#socket.destroy();
+    }
   }
 
   #send(opcode, payload) {
