@@ -118,10 +118,15 @@ async fn every_scenario_streams_to_its_end_in_both_formats() {
                 }
                 check_end(format, &scenario, turn, &reply);
                 if round + 1 < scenario.turns.len() {
-                    let word = if format == WireFormat::Anthropic {
-                        "tool_use"
-                    } else {
-                        "tool_calls"
+                    let is_cut = turn
+                        .steps
+                        .iter()
+                        .any(|step| matches!(step, Step::ToolCall(call) if call.cut_after.is_some()));
+                    let word = match (format, is_cut) {
+                        (WireFormat::Anthropic, false) => "tool_use",
+                        (WireFormat::Anthropic, true) => "max_tokens",
+                        (WireFormat::OpenaiChat, false) => "tool_calls",
+                        (WireFormat::OpenaiChat, true) => "length",
                     };
                     assert_eq!(reply.stop.as_deref(), Some(word), "{}", scenario.name);
                     messages.extend(follow_up(format, &reply, round));

@@ -19,7 +19,19 @@ pub struct DataDir {
 #[derive(Debug, Clone)]
 pub struct DataDirLock {
     data_dir: DataDir,
-    file: Arc<File>,
+    file: Arc<LockedFile>,
+}
+
+/// A file that is locked. Closing it would not be enough to give the lock up: a process that is being started at that
+/// moment still holds a copy of the file until it runs its own program.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // When this fails, the kernel gives the lock up with the last copy.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Why a data folder cannot be used.
@@ -165,7 +177,7 @@ impl DataDir {
         }
         let lock = DataDirLock {
             data_dir: self.clone(),
-            file: Arc::new(file),
+            file: Arc::new(LockedFile(file)),
         };
         lock.describe(purpose)?;
         Ok(lock)
@@ -184,7 +196,7 @@ impl DataDirLock {
     /// When the lock file cannot be written.
     pub fn describe(&self, purpose: &str) -> Result<(), DataDirError> {
         let write = || {
-            let mut file: &File = &self.file;
+            let mut file: &File = &self.file.0;
             file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
             write!(file, "{}\n{purpose}\n", std::process::id())

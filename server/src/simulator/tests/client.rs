@@ -234,10 +234,12 @@ pub(super) fn follow_up(format: WireFormat, reply: &Reply, round: usize) -> Vec<
         .map(|index| format!("own_{round}_{index}"))
         .collect();
     let calls = reply.calls.iter().zip(&ids);
+    // Arguments that were cut are sent back as none.
+    let whole = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
     match format {
         WireFormat::Anthropic => {
             let uses = calls.map(|(call, id)| {
-                let input: Value = serde_json::from_str(&call.arguments).unwrap();
+                let input = whole(&call.arguments);
                 json!({"type": "tool_use", "id": id, "name": call.name, "input": input})
             });
             let mut content: Vec<Value> = uses.collect();
@@ -257,7 +259,8 @@ pub(super) fn follow_up(format: WireFormat, reply: &Reply, round: usize) -> Vec<
         WireFormat::OpenaiChat => {
             let calls: Vec<Value> = calls
                 .map(|(call, id)| {
-                    let function = json!({"name": call.name, "arguments": call.arguments});
+                    let function =
+                        json!({"name": call.name, "arguments": whole(&call.arguments).to_string()});
                     json!({"id": id, "type": "function", "function": function})
                 })
                 .collect();
