@@ -142,7 +142,7 @@ try {
   });
   results.detail(
     "Where the time goes",
-    `The ${COUNT.toLocaleString("en-US")} deltas of the watched run. *Committed* is the server's clock in whole milliseconds, taken just before the transaction, so the commit itself lies in the next line.`,
+    `The ${COUNT.toLocaleString("en-US")} deltas of the watched run. *Committed* is the server's clock in whole milliseconds, taken just before the transaction, so the commit itself lies in the next line. *Painted* is the animation frame after the one in which the text came into the DOM. Bytes on the wire are those of WebSocket frames with their heads.`,
     ["from → to", "p50", "p95", "p99", "longest"],
     [
       ["sent → committed", run.committed],

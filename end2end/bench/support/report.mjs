@@ -2,7 +2,8 @@
 //
 //   node report.mjs FOLDER [--write FILE]
 //
-// FOLDER holds what the measurements left. With `--write` the table goes into FILE, too.
+// FOLDER holds what the measurements left. With `--write` the table goes into FILE, too; BENCH_NOTE is a sentence about
+// this measurement that is to stand there.
 
 import { execFileSync } from "node:child_process";
 import { readFile, readdir, writeFile } from "node:fs/promises";
@@ -63,6 +64,7 @@ function page(all, found, about) {
     "Written by `make bench ARGS=--write`: a release build, every file of `end2end/bench/`, each measurement three times, of which the middle one stands here. Times are of one host's clock.",
     "",
     `Machine: ${about.processor}, ${about.memory} of memory, ${about.system}, ${about.browser}, ${about.database}. Server, database, simulator, browser and load generator share it. Measured on ${new Date().toISOString().slice(0, 10)}; meanwhile everything else on the machine used ${others.join(" to ")} % of a core, by file, and the load average of the last minute, the measurement included, was ${number(Math.min(...load), 1)} to ${number(Math.max(...load), 1)}.`,
+    ...(process.env.BENCH_NOTE ? ["", process.env.BENCH_NOTE] : []),
     "",
     plainTable(HEADS, all),
   ];
