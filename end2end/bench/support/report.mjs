@@ -61,7 +61,7 @@ function page(all, found, about) {
   const words = [
     "# Benchmarks",
     "",
-    "Written by `make bench ARGS=--write`: a release build, every file of `end2end/bench/`, each measurement three times, of which the middle one stands here. Times are of one host's clock.",
+    "Written by `make bench ARGS=--write`: a release build, every file of `end2end/bench/`. Latency, streams, viewers, Markdown and opening are measured three times, of which the middle one stands here. Times are of one host's clock.",
     "",
     `Machine: ${about.processor}, ${about.memory} of memory, ${about.system}, ${about.browser}, ${about.database}. Server, database, simulator, browser and load generator share it. Measured on ${new Date().toISOString().slice(0, 10)}; meanwhile everything else on the machine used ${others.join(" to ")} % of a core, by file, and the load average of the last minute, the measurement included, was ${number(Math.min(...load), 1)} to ${number(Math.max(...load), 1)}.`,
     ...(process.env.BENCH_NOTE ? ["", process.env.BENCH_NOTE] : []),
