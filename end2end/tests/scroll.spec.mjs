@@ -17,16 +17,6 @@ const PROMPT = "long characters=30000 rate=2500";
 const distance = (page) =>
   page.locator(".main__scroll").evaluate((element) => element.scrollHeight - element.clientHeight - element.scrollTop);
 
-/** Whether the page stands at its end for twenty frames on end. */
-const restsAtEnd = (page) =>
-  page.locator(".main__scroll").evaluate(async (element, near) => {
-    for (let frame = 0; frame < 20; frame += 1) {
-      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
-      if (element.scrollHeight - element.clientHeight - element.scrollTop > near) return false;
-    }
-    return true;
-  }, NEAR_PX);
-
 const longer = (page, length) =>
   runThat(page, `the text is longer than ${length}`, (run) => textOf(run).length > length);
 
@@ -167,8 +157,6 @@ suite("scroll", { speed: 1 }, (test) => {
       await page.keyboard.press("End");
       await until("End leads to the end", async () => (await distance(page)) <= NEAR_PX);
       await until("the button goes", async () => (await button.count()) === 0);
-      // What is left of PageUp's movement may still be seen; it has to die away.
-      await until("the page rests at its end", () => restsAtEnd(page));
       const length = textOf(await readRun(page)).length;
       const ends = await watchEnd(page);
       await longer(page, length + 4_000);

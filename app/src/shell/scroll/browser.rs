@@ -34,16 +34,27 @@ pub(super) fn to_bottom(follow: Follow) {
     }
 }
 
-/// Goes to the bottom and ends an animation that still moves: for one frame the reader's scrolling is off.
+/// Longer than the browser moves after one key, in milliseconds.
+const MOVEMENT: f64 = 300.0;
+
+/// Goes to the bottom and stays there while a movement of the browser's own may still be under way: its steps come
+/// between frames, so the end is held in each frame, and the reader's scrolling is off until then.
 pub(super) fn to_bottom_at_once(follow: Follow) {
-    let Some(element) = element(follow.scroller) else {
-        return;
-    };
-    let _ = element.class_list().add_1(STILL);
+    if let Some(element) = element(follow.scroller) {
+        let _ = element.class_list().add_1(STILL);
+        hold(follow, js_sys::Date::now() + MOVEMENT);
+    }
+}
+
+fn hold(follow: Follow, until: f64) {
     to_bottom(follow);
     request_animation_frame(move || {
-        let _ = element.class_list().remove_1(STILL);
-        to_bottom(follow);
+        if js_sys::Date::now() < until {
+            hold(follow, until);
+        } else if let Some(element) = element(follow.scroller) {
+            let _ = element.class_list().remove_1(STILL);
+            to_bottom(follow);
+        }
     });
 }
 
