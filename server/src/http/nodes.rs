@@ -16,16 +16,20 @@ use super::extract::{Id, Query};
 
 /// `GET /api/nodes/{node}`: the node, with its attempts and blocks.
 pub(super) async fn read(State(state): State<AppState>, Id(id): Id<NodeId>) -> Result<Json<Value>, ApiError> {
-    let store = state.execution.store();
-    let run_id = store
+    let missing = || ApiError::not_found("node", &id);
+    let run_id = state
+        .execution
+        .store()
         .run_of_node(&id)
         .await?
-        .ok_or_else(|| ApiError::not_found("node", &id))?;
-    let run = store
+        .ok_or_else(missing)?;
+    let run = state
+        .execution
+        .store()
         .load_run(&run_id)
         .await?
-        .ok_or_else(|| ApiError::not_found("node", &id))?;
-    let node = run.node(&id).ok_or_else(|| ApiError::not_found("node", &id))?;
+        .ok_or_else(missing)?;
+    let node = run.node(&id).ok_or_else(missing)?;
     let attempts: Vec<_> = run.attempts_of(&id).collect();
     let blocks: Vec<_> = attempts
         .iter()
@@ -50,16 +54,20 @@ pub(super) async fn output(
     Query(OutputParameters { channel }): Query<OutputParameters>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let store = state.execution.store();
-    let run_id = store
+    let missing = || ApiError::not_found("node", &id);
+    let run_id = state
+        .execution
+        .store()
         .run_of_node(&id)
         .await?
-        .ok_or_else(|| ApiError::not_found("node", &id))?;
-    let run = store
+        .ok_or_else(missing)?;
+    let run = state
+        .execution
+        .store()
         .load_run(&run_id)
         .await?
-        .ok_or_else(|| ApiError::not_found("node", &id))?;
-    let node = run.node(&id).ok_or_else(|| ApiError::not_found("node", &id))?;
+        .ok_or_else(missing)?;
+    let node = run.node(&id).ok_or_else(missing)?;
     let text = node
         .outputs
         .get(&channel)
@@ -74,16 +82,20 @@ pub(super) async fn content(
     Id(id): Id<BlockId>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let store = state.execution.store();
-    let run_id = store
+    let missing = || ApiError::not_found("block", &id);
+    let run_id = state
+        .execution
+        .store()
         .run_of_block(&id)
         .await?
-        .ok_or_else(|| ApiError::not_found("block", &id))?;
-    let run = store
+        .ok_or_else(missing)?;
+    let run = state
+        .execution
+        .store()
         .load_run(&run_id)
         .await?
-        .ok_or_else(|| ApiError::not_found("block", &id))?;
-    let block = run.block(&id).ok_or_else(|| ApiError::not_found("block", &id))?;
+        .ok_or_else(missing)?;
+    let block = run.block(&id).ok_or_else(missing)?;
     let text = block
         .body
         .content()

@@ -2,7 +2,7 @@
 
 use protocol::model::Usage;
 
-use crate::config::{Config, ModelConfig, ModelRef, StallLimits};
+use crate::config::{Config, ModelConfig, StallLimits};
 use crate::provider::{self, Endpoint};
 use crate::stream::StreamLimits;
 
@@ -95,11 +95,6 @@ impl Target {
             model: model.clone(),
             stall: provider.stall_limits(model),
         })
-    }
-
-    /// The same, by a reference of the configuration.
-    pub fn of(config: &Config, reference: &ModelRef) -> Result<Self, UnknownTarget> {
-        Self::choose(config, Some(&reference.provider_id), Some(&reference.model))
     }
 
     /// How long a stream may be silent: `later` for a round after tool results.

@@ -111,12 +111,4 @@ impl Store {
         .await?;
         Ok(ended.rows_affected())
     }
-
-    /// How many runs wait in the queue.
-    pub async fn queued_runs(&self) -> Result<u64, StoreError> {
-        let (count,): (i64,) = sqlx::query_as("select count(*) from runs where status = 'queued'")
-            .fetch_one(self.pool())
-            .await?;
-        Ok(count as u64)
-    }
 }

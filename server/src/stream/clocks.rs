@@ -41,14 +41,6 @@ impl StreamLimits {
         }
     }
 
-    /// For a round after tool results, of limits that hold for the first one: 45 s to the first byte.
-    pub const fn between_tools(self) -> Self {
-        Self {
-            first_byte_ms: Some(45_000),
-            ..self
-        }
-    }
-
     /// No limits at all.
     pub const fn none() -> Self {
         Self {
