@@ -70,15 +70,23 @@ impl<'a> Parsed<'a> {
         is_closed && after.trim().is_empty()
     }
 
-    /// Whether this block must be parsed together with the one before it: a line with a definition stands right before it, so
-    /// that its first line is read as the next line of a paragraph.
+    /// Whether this block must be parsed together with the one before it, because alone it would be read differently:
+    ///
+    /// - a line with a definition stands right before it, so that its first line is read as the next line of a paragraph;
+    /// - its first line is indented like code and is none: it started within a block that ended there, as a footnote's
+    ///   definition does that stands in another one.
     pub(super) fn leans_on_previous(&self, block: &Block, source: &str) -> bool {
         let before = source.get(..block.start).unwrap_or_default();
-        before
+        let follows_definition = before
             .lines()
             .rev()
             .take_while(|line| !line.trim().is_empty())
-            .any(|line| line.contains("]:"))
+            .any(|line| line.contains("]:"));
+        let is_code = matches!(
+            self.events_of(block).first(),
+            Some((Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)), _))
+        );
+        follows_definition || (!is_code && is_indented_like_code(source.get(block.start..).unwrap_or_default()))
     }
 
     /// The source of the last block if it is a fenced code block.
@@ -246,6 +254,12 @@ fn blocks(source: &str, events: &[Spanned<'_>]) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Whether a line starts with four columns of white space (CommonMark §2.2 and §4.4).
+fn is_indented_like_code(line: &str) -> bool {
+    let spaces = line.len() - line.trim_start_matches(' ').len();
+    spaces >= 4 || line.get(spaces..).is_some_and(|rest| rest.starts_with('\t'))
 }
 
 fn line_start(source: &str, at: usize) -> usize {
