@@ -32,17 +32,21 @@ apt_install() {
   retry quietly as_root "${apt[@]}" install -y --no-install-recommends "$@"
 }
 
+# The oldest Rust that the workspace builds with.
+wanted_rust() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml"; }
+
+# is_at_least WANTED FOUND: compares versions; what follows a dash does not count.
+is_at_least() { [ "$(printf '%s\n' "$1" "${2%%-*}" | sort -V | head -n 1)" = "$1" ]; }
+
 need_language_tools() {
   if ! has cargo || ! has rustc; then
     fail "Rust is not installed (no cargo on PATH)." \
       "Install the stable toolchain with rustup (https://rustup.rs), open a new shell, then start again."
   fi
   local wanted found
-  wanted="$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml")"
+  wanted="$(wanted_rust)"
   found="$(cd "$ROOT" && rustc --version | cut -d' ' -f2)"
-  if [ "$(printf '%s\n' "$wanted" "${found%%-*}" | sort -V | head -n 1)" != "$wanted" ]; then
-    fail "Rust $found is too old: $wanted or newer is needed." "Run: rustup update stable"
-  fi
+  is_at_least "$wanted" "$found" || fail "Rust $found is too old: $wanted or newer is needed." "Run: rustup update stable"
   has node || fail "Node is not installed (no node on PATH)." "Install Node 20 or newer with npm, then start again."
   local major
   major="$(node --version | sed 's/^v\([0-9]*\).*/\1/')"
@@ -74,6 +78,11 @@ build_fallback() {
   if [ ! -x "$DEBIAN_LINKER" ] || ! dpkg-query -W rustc-web cargo-web rust-web-src >/dev/null 2>&1; then
     apt_install rustc-web cargo-web rust-web-src lld-19 || fail "There is no compiler for $WASM_TARGET." "$way_out"
   fi
+  local wanted found
+  wanted="$(wanted_rust)"
+  found="$("$DEBIAN_RUSTC" --version | cut -d' ' -f2)"
+  is_at_least "$wanted" "$found" || fail "Debian's compiler for $WASM_TARGET is $found: $wanted or newer is needed." \
+    "Newer ones come with Debian's security updates: add bookworm-security and bookworm-updates to apt's sources, or run 'rustup target add $WASM_TARGET' with a working connection; then start again."
   say "Building the standard library for $WASM_TARGET from Debian's source (about a minute)"
   local work sysroot="" library
   work="$(mktemp -d)"

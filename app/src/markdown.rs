@@ -11,7 +11,7 @@
 //! - While the text grows, a marker that is not decided (a fence's opener, `**`, `[text](`) is not shown, and the text it
 //!   stands before is plain (`live`).
 //! - Raw HTML is text, links lead to http, https, mailto or relative targets only, and no image is loaded without a click
-//!   (`write`, `target`).
+//!   (`write`, `target`). What the server renders passes a sanitiser as well (`wall`).
 
 mod definitions;
 mod live;
@@ -19,6 +19,8 @@ mod parse;
 mod stream;
 mod target;
 pub mod view;
+#[cfg(any(test, feature = "ssr"))]
+mod wall;
 mod write;
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ impl<'a> Parsed<'a> {
             self.events_of(block).first(),
             Some((Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)), _))
         );
-        follows_definition || (!is_code && is_indented_like_code(source.get(block.start..).unwrap_or_default()))
+        follows_definition
+            || (!is_code && is_indented_like_code(source.get(block.start..).unwrap_or_default()))
     }
 
     /// The source of the last block if it is a fenced code block.

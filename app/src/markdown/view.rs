@@ -4,6 +4,8 @@
 //! tree knows only the root, so hydration touches nothing within; from then on closed pieces are appended to the DOM and
 //! the tail is set, at most once a frame.
 
+#[cfg(not(feature = "ssr"))]
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use leptos::ev::MouseEvent;
@@ -11,6 +13,8 @@ use leptos::html::Div;
 use leptos::prelude::*;
 
 use super::StreamingMarkdown;
+#[cfg(feature = "ssr")]
+use super::wall::passed;
 
 /// Gives the whole text so far to its callback, and subscribes the effect that calls it to the text's changes.
 pub type ReadText = Arc<dyn Fn(&mut dyn FnMut(&str)) + Send + Sync>;
@@ -75,13 +79,19 @@ fn markup(text: &mut StreamingMarkdown) -> String {
     let mut html = String::with_capacity(length + tail.len() + 32);
     for piece in text.pieces() {
         html.push_str("<div class=\"md__piece\">");
-        html.push_str(&piece.html);
+        html.push_str(&passed(&piece.html));
         html.push_str("</div>");
     }
     html.push_str("<div class=\"md__tail\">");
-    html.push_str(&tail);
+    html.push_str(&passed(&tail));
     html.push_str("</div>");
     html
+}
+
+/// The browser does without the second wall.
+#[cfg(not(feature = "ssr"))]
+fn passed(html: &str) -> Cow<'_, str> {
+    Cow::Borrowed(html)
 }
 
 /// One handler for all pieces: copies a code block, or puts an image in the place of its chip.

@@ -257,8 +257,15 @@ fn a_marker_that_never_closed_is_shown_when_its_paragraph_ends() {
 
 #[test]
 fn a_footnote_that_starts_within_another_is_one_when_it_is_rendered_again() {
-    for text in ["[^1]: n\n\n    [^1]: n", "[^1]: n\n\n\t[^2]: m [^1] [^3]\n\n[^3]: o\n"] {
-        assert_eq!(grow(text, std::iter::repeat(1)).pieces(), render(text, "p"), "{text}");
+    for text in [
+        "[^1]: n\n\n    [^1]: n",
+        "[^1]: n\n\n\t[^2]: m [^1] [^3]\n\n[^3]: o\n",
+    ] {
+        assert_eq!(
+            grow(text, std::iter::repeat(1)).pieces(),
+            render(text, "p"),
+            "{text}"
+        );
     }
 }
 
