@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, SessionId};
 use crate::model::{ErrorInfo, Timestamp, Usage};
-use crate::state::RunStatus;
+use crate::state::{Retention, RunStatus};
 
 /// What a session is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,25 @@ pub struct CreateSession {
     /// What it is.
     #[serde(default)]
     pub kind: SessionKind,
+    /// What holds for all of its runs.
+    #[serde(default, skip_serializing_if = "SessionSettings::is_default")]
+    pub settings: SessionSettings,
+}
+
+/// What holds for all runs of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionSettings {
+    /// Whether reasoning is kept. Where the provider's configuration says `not_saved`, that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Retention>,
+}
+
+impl SessionSettings {
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Answer to `POST /api/sessions`.
@@ -80,6 +99,9 @@ pub struct SessionSummary {
     pub created_at: Timestamp,
     /// When anything last happened in it.
     pub updated_at: Timestamp,
+    /// What holds for all of its runs.
+    #[serde(default, skip_serializing_if = "SessionSettings::is_default")]
+    pub settings: SessionSettings,
     /// Its runs, in order.
     pub runs: Vec<RunSummary>,
 }

@@ -16,6 +16,8 @@ mod stall;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use protocol::state::Retention;
+
 use crate::provider::{Endpoint, ProviderKind, Secret};
 
 pub use error::ConfigError;
@@ -83,6 +85,8 @@ pub struct ProviderConfig {
     pub models: Vec<ModelConfig>,
     /// Overrides of the stall limits for all its models.
     pub stall: StallConfig,
+    /// Whether its reasoning is kept, or shown live only.
+    pub reasoning: Retention,
 }
 
 /// A model of a provider.

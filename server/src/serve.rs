@@ -175,6 +175,7 @@ async fn start_demo(
             stall: StallConfig::default(),
         }],
         stall: StallConfig::default(),
+        reasoning: protocol::state::Retention::Saved,
     });
     let role = ModelRef {
         provider_id: DEMO.to_owned(),

@@ -20,6 +20,7 @@
 //!     attempt_id: "att_1".to_owned(),
 //!     limits: StreamLimits::thinking(),
 //!     options: DecoderOptions::default(),
+//!     reasoning: protocol::state::Retention::Saved,
 //! };
 //! let mut stream = ModelStream::start(&client, transcript, clock, start, cancel)?;
 //! let mut round = RoundContent::default();
@@ -46,6 +47,7 @@ mod clocks;
 mod model_stream;
 mod redact;
 mod transcript;
+mod unsaved;
 
 pub use clocks::{Silence, StreamClocks, StreamLimits};
 pub use model_stream::{ModelStream, StreamItem, StreamStart};

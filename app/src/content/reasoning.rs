@@ -58,7 +58,7 @@ pub fn ReasoningRow(
                 <Gap
                     icon=IconName::NoticeNotSaved
                     title="This content was not saved."
-                    cause="The provider allows reasoning to be shown, not kept."
+                    cause="Reasoning of this run was shown live only."
                     size=untrack(time).unwrap_or_default()
                     attr:data-block-id=block_id.to_string()
                     attr:data-block-kind="reasoning"

@@ -370,7 +370,7 @@ fn cut_text_reasoning_that_was_not_saved_and_unknown_kinds_are_honest_gaps() {
     let text = words(&page(&script));
     for expected in [
         "Cut. The stream ended before the text did; what came is above. 6 B kept",
-        "This content was not saved. The provider allows reasoning to be shown, not kept.",
+        "This content was not saved. Reasoning of this run was shown live only.",
         "Unsupported block kind “audio”. Kept in the record as it came. 96 B",
         "The model declined. “ I cannot. ”",
     ] {

@@ -116,6 +116,17 @@ impl BlockBody {
         }
     }
 
+    /// Whether its text is shown live only.
+    pub fn is_unsaved(&self) -> bool {
+        matches!(
+            self,
+            Self::Reasoning {
+                retention: Retention::NotSaved,
+                ..
+            }
+        )
+    }
+
     /// Whether it is complete as soon as it is published.
     pub fn is_pointer(&self) -> bool {
         matches!(self, Self::ToolRef(_) | Self::ParallelGroup { .. })

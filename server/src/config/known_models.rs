@@ -100,6 +100,7 @@ impl KnownProvider {
             api_key_env: self.key_variable.to_owned(),
             models: models.collect(),
             stall: StallConfig::default(),
+            reasoning: protocol::state::Retention::Saved,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The shape of the settings as they are written. Its JSON Schema is the one list of all keys.
 
+use protocol::state::Retention;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -81,6 +82,13 @@ pub(super) struct ProviderSettings {
     pub(super) models: Vec<ModelSettings>,
     #[serde(default)]
     pub(super) stall: StallConfig,
+    #[serde(default = "saved")]
+    #[schemars(with = "String")]
+    pub(super) reasoning: Retention,
+}
+
+fn saved() -> Retention {
+    Retention::Saved
 }
 
 /// An element of `models`.

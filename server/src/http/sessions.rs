@@ -45,7 +45,13 @@ pub(super) async fn create_session(state: &AppState, wish: &CreateSession) -> Re
     let services = state.execution.services();
     services
         .store
-        .create_session(&session_id, &title, wish.kind, services.clock.now_ms())
+        .create_session(
+            &session_id,
+            &title,
+            wish.kind,
+            &wish.settings,
+            services.clock.now_ms(),
+        )
         .await?;
     state.execution.hub().session_changed(session_id.clone());
     Ok(session_id)

@@ -52,7 +52,8 @@ pub(super) async fn execute(
         return Err(RecordError::LostOwnership.into());
     }
     let context = context::of_run(services, &state).await?;
-    let target = Target::choose(&services.config, Some(&context.provider), Some(&context.model))?;
+    let target = Target::choose(&services.config, Some(&context.provider), Some(&context.model))?
+        .with_reasoning(context.reasoning);
     let root = NodeId::root(&claim.run_id);
     let occurrence = OccurrenceId::inner_model_call(&root, 0);
     let answer = NodeId::model(&root, &occurrence);

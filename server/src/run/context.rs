@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use protocol::fold::RunState;
 use protocol::id::AttemptId;
 use protocol::model::{Attempt, Block, BlockBody, Node, ToolRef};
-use protocol::state::{Channel, Executor, MessageRole, MessageState, NodeKind, NodeStatus};
+use protocol::state::{Channel, Executor, MessageRole, MessageState, NodeKind, NodeStatus, Retention};
 use serde_json::json;
 
 use super::Services;
@@ -21,6 +21,8 @@ pub(super) struct Context {
     pub(super) provider: String,
     /// The model that the run was created for.
     pub(super) model: String,
+    /// Whether the session wants reasoning to be kept, where it says so.
+    pub(super) reasoning: Option<Retention>,
     /// Earlier runs and the prompt.
     pub(super) conversation: Vec<ModelMessage>,
     /// What had to be left out: code and detail of a notice.
@@ -86,6 +88,7 @@ pub(super) async fn of_run(services: &Services, state: &RunState) -> Result<Cont
     Ok(Context {
         provider,
         model,
+        reasoning: session.settings.reasoning,
         conversation,
         notices,
     })

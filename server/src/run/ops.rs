@@ -24,18 +24,20 @@ pub(super) fn plain(text: &str) -> String {
 pub(super) struct OpenBlock {
     block_id: BlockId,
     bytes: u64,
-    hash: Sha256Stream,
+    /// None for a text that is not kept: its end says nothing of it.
+    hash: Option<Sha256Stream>,
 }
 
 impl OpenBlock {
     /// Starts a block.
     pub(super) async fn start(writer: &RunWriter, place: BlockPlace<'_>, body: BlockBody) -> Self {
         let block_id = place.block_id();
+        let hash = (!body.is_unsaved()).then(Sha256Stream::default);
         writer.write(place.started(body)).await;
         Self {
             block_id,
             bytes: 0,
-            hash: Sha256Stream::default(),
+            hash,
         }
     }
 
@@ -43,7 +45,9 @@ impl OpenBlock {
     pub(super) async fn append(&mut self, writer: &RunWriter, delta: String) {
         let offset = self.bytes;
         self.bytes += delta.len() as u64;
-        self.hash.update(delta.as_bytes());
+        if let Some(hash) = &mut self.hash {
+            hash.update(delta.as_bytes());
+        }
         let block_id = self.block_id.clone();
         writer
             .write(Op::BlockDelta(BlockDelta {
@@ -62,7 +66,10 @@ impl OpenBlock {
             bytes,
             hash,
         } = self;
-        let sha256 = hash.finish();
+        let (bytes, sha256) = match hash {
+            Some(hash) => (bytes, hash.finish()),
+            None => (0, sha256(b"")),
+        };
         writer
             .write(Op::BlockFinished(BlockFinished {
                 block_id,

@@ -1,6 +1,7 @@
 //! Which provider and model serve a node.
 
 use protocol::model::Usage;
+use protocol::state::Retention;
 
 use crate::config::{Config, ModelConfig, StallLimits};
 use crate::provider::{self, Endpoint};
@@ -13,6 +14,8 @@ pub struct Target {
     pub endpoint: Endpoint,
     /// The model.
     pub model: ModelConfig,
+    /// Whether reasoning is kept.
+    pub(super) reasoning: Retention,
     stall: StallLimits,
 }
 
@@ -93,8 +96,18 @@ impl Target {
         Ok(Self {
             endpoint: provider.endpoint(),
             model: model.clone(),
+            reasoning: provider.reasoning,
             stall: provider.stall_limits(model),
         })
+    }
+
+    /// Keeps reasoning only where the session wants that, too.
+    #[must_use]
+    pub(super) fn with_reasoning(mut self, wanted: Option<Retention>) -> Self {
+        if wanted == Some(Retention::NotSaved) {
+            self.reasoning = Retention::NotSaved;
+        }
+        self
     }
 
     /// How long a stream may be silent: `later` for a round after tool results.

@@ -10,7 +10,7 @@ use protocol::Extra;
 use protocol::id::{AttemptId, NodeId};
 use protocol::model::{ErrorInfo, Usage};
 use protocol::op::{AttemptStarted, Op};
-use protocol::state::{AttemptReason, AttemptStatus};
+use protocol::state::{AttemptReason, AttemptStatus, Retention};
 
 use self::round::{Round, RoundEnd};
 use super::dispatch;
@@ -88,6 +88,7 @@ impl ModelNode<'_> {
                 number,
                 next_index,
                 next_ordinal,
+                self.target.reasoning,
             );
             let ended = self.read_round(&mut round, number, live).await;
             if self.stop.is_stopped() {
@@ -102,7 +103,10 @@ impl ModelNode<'_> {
             if let Some(round_usage) = &end.usage {
                 usage.add(&self.target.usage(round_usage));
             }
-            if let Some(replay) = &complete.replay {
+            // A provider's state holds the reasoning.
+            if let Some(replay) = &complete.replay
+                && self.target.reasoning == Retention::Saved
+            {
                 let put = self.services.store.put_replay(
                     self.writer.run_id(),
                     &self.node_id,
@@ -194,6 +198,7 @@ impl ModelNode<'_> {
             attempt_id: self.attempt_id.to_string(),
             limits: self.target.limits(number > 0),
             options: crate::provider::DecoderOptions::default(),
+            reasoning: self.target.reasoning,
         };
         let mut stream = ModelStream::start(
             &services.client,

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use protocol::fold::{Change, RunState};
 use protocol::id::{NodeId, RunId};
-use protocol::op::Entry;
+use protocol::op::{Entry, Op, Withheld};
 use sqlx::PgConnection;
 
 use super::rows::AsJson;
@@ -77,15 +77,32 @@ async fn advance(
     Ok(held.into_iter().map(|(run_id,)| run_id).collect())
 }
 
+/// Whether an op carries text that is shown live and not kept: its place in the journal says that it is withheld.
+fn is_unsaved(state: &RunState, op: &Op) -> bool {
+    match op {
+        Op::BlockDelta(op) => state
+            .block(&op.block_id)
+            .is_some_and(|block| block.body.is_unsaved()),
+        _ => false,
+    }
+}
+
 /// Appends to the journal.
 async fn append(connection: &mut PgConnection, batches: &[&RunBatch<'_>]) -> Result<(), StoreError> {
+    let withheld = Op::Withheld(Withheld::default());
     let (mut ids, mut seqs, mut generations, mut times, mut ops) = (vec![], vec![], vec![], vec![], vec![]);
-    for (entry, _) in batches.iter().flat_map(|batch| batch.steps) {
-        ids.push(entry.run_id.as_str());
-        seqs.push(entry.seq as i64);
-        generations.push(entry.generation as i64);
-        times.push(entry.at);
-        ops.push(AsJson(&entry.op));
+    for batch in batches {
+        for (entry, _) in batch.steps {
+            ids.push(entry.run_id.as_str());
+            seqs.push(entry.seq as i64);
+            generations.push(entry.generation as i64);
+            times.push(entry.at);
+            ops.push(AsJson(if is_unsaved(batch.state, &entry.op) {
+                &withheld
+            } else {
+                &entry.op
+            }));
+        }
     }
     if ids.is_empty() {
         return Ok(());
@@ -148,7 +165,7 @@ async fn project_change(
             Some(block) => {
                 upsert::block(connection, run_id, entry.seq, block).await?;
                 match block.body.content() {
-                    Some(text) if block.state.status().is_final() => {
+                    Some(text) if block.state.status().is_final() && !block.body.is_unsaved() => {
                         content::write(connection, run_id, id.as_str(), "content", text.text.as_bytes()).await
                     }
                     _ => Ok(()),

@@ -1,6 +1,6 @@
 //! Sessions and their lists.
 
-use protocol::api::{RunSummary, SessionKind, SessionList, SessionSummary};
+use protocol::api::{RunSummary, SessionKind, SessionList, SessionSettings, SessionSummary};
 use protocol::id::SessionId;
 use protocol::model::{ErrorInfo, Usage};
 use protocol::state::RunStatus;
@@ -9,6 +9,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
+use super::rows::AsJson;
 use super::{Store, StoreError};
 
 /// Sessions on one page of the list.
@@ -45,15 +46,20 @@ impl Store {
         id: &SessionId,
         title: &str,
         kind: SessionKind,
+        settings: &SessionSettings,
         created_at: i64,
     ) -> Result<(), StoreError> {
-        sqlx::query("insert into sessions (session_id, title, kind, created_at, updated_at) values ($1, $2, $3, $4, $4)")
-            .bind(id.as_str())
-            .bind(title)
-            .bind(kind.as_str())
-            .bind(created_at)
-            .execute(self.pool())
-            .await?;
+        sqlx::query(
+            "insert into sessions (session_id, title, kind, settings, created_at, updated_at)
+             values ($1, $2, $3, $4, $5, $5)",
+        )
+        .bind(id.as_str())
+        .bind(title)
+        .bind(kind.as_str())
+        .bind(AsJson(settings))
+        .bind(created_at)
+        .execute(self.pool())
+        .await?;
         Ok(())
     }
 
@@ -161,6 +167,7 @@ fn session(row: &PgRow) -> Result<SessionSummary, StoreError> {
             .map_err(|error| StoreError::row("sessions", &id, error))?,
         created_at: row.try_get("created_at")?,
         updated_at: row.try_get("updated_at")?,
+        settings: row.try_get::<Json<SessionSettings>, _>("settings")?.0,
         runs: Vec::new(),
     })
 }

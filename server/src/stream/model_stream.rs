@@ -6,12 +6,14 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use protocol::state::Retention;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::clocks::{Deadlines, Silence, StreamClocks, StreamLimits};
 use super::transcript::{Transcript, TranscriptEntry, finished};
+use super::unsaved::UnsavedReasoning;
 use crate::clock::SharedClock;
 use crate::provider::client::without_secret;
 use crate::provider::{
@@ -36,6 +38,8 @@ pub struct StreamStart {
     pub limits: StreamLimits,
     /// What the endpoint's quirks ask for.
     pub options: DecoderOptions,
+    /// Whether reasoning may be written down.
+    pub reasoning: Retention,
 }
 
 /// What a stream gives.
@@ -62,6 +66,8 @@ pub struct ModelStream {
     sse: SseDecoder,
     decoder: Box<dyn StreamDecoder>,
     transcript: Transcript,
+    /// What may not be written down, where reasoning is not saved.
+    unsaved: Option<UnsavedReasoning>,
     clock: SharedClock,
     clocks: Arc<StreamClocks>,
     limits: StreamLimits,
@@ -99,6 +105,7 @@ enum Input {
 enum Step {
     Send,
     Decode(Vec<SseItem>),
+    HandOn(Vec<ProviderEvent>),
     Finish(Option<SseEvent>),
     Deliver(Vec<ProviderEvent>),
 }
@@ -140,6 +147,7 @@ impl ModelStream {
             sse: SseDecoder::default(),
             decoder,
             transcript,
+            unsaved: (start.reasoning == Retention::NotSaved).then(UnsavedReasoning::default),
             clock,
             clocks: Arc::default(),
             limits: start.limits,
@@ -170,7 +178,7 @@ impl ModelStream {
                 return None;
             }
             if matches!(self.source, Source::New) {
-                let line = TranscriptEntry::request(&self.provider_id, &self.wire);
+                let line = self.request_line();
                 self.write(vec![line], Step::Send);
                 continue;
             }
@@ -223,7 +231,7 @@ impl ModelStream {
                         "ask_without",
                         json!({ "field": "stream_options", "error": error.message }),
                     ),
-                    TranscriptEntry::request(&self.provider_id, &self.wire),
+                    self.request_line(),
                 ];
                 self.source = Source::Closed;
                 self.write(lines, Step::Send);
@@ -233,14 +241,20 @@ impl ModelStream {
                 self.clocks.note_bytes(self.clock.now_ms(), chunk.len() as u64);
                 self.deadlines.note_byte();
                 let items = self.sse.push(&chunk);
-                let lines = items.iter().map(TranscriptEntry::item).collect();
-                self.write(lines, Step::Decode(items));
+                if self.unsaved.is_some() {
+                    let (lines, events) = self.decode_unsaved(&items);
+                    self.write(lines, Step::HandOn(events));
+                } else {
+                    let lines = items.iter().map(TranscriptEntry::item).collect();
+                    self.write(lines, Step::Decode(items));
+                }
             }
             Input::Broken(error) => {
                 let lines = match self.sse.finish() {
                     SseTail::Clean => Vec::new(),
-                    SseTail::Event(event) => vec![TranscriptEntry::cut_event(&event.data)],
-                    SseTail::Cut { data, .. } => vec![TranscriptEntry::cut_event(&data)],
+                    SseTail::Event(SseEvent { data, .. }) | SseTail::Cut { data, .. } => {
+                        vec![self.cut_line(&data)]
+                    }
                 };
                 self.abort(Some(error), lines);
             }
@@ -274,12 +288,18 @@ impl ModelStream {
         self.source = Source::Closed;
         let event = match self.sse.finish() {
             SseTail::Clean => None,
+            SseTail::Event(event) if self.unsaved.is_some() => {
+                let (written, mut events) = self.decode_unsaved(&[SseItem::Event(event)]);
+                lines.extend(written);
+                events.extend(self.decoder.finish());
+                return self.write(lines, Step::HandOn(events));
+            }
             SseTail::Event(event) => {
                 lines.push(TranscriptEntry::event(&event));
                 Some(event)
             }
             SseTail::Cut { data, .. } => {
-                lines.push(TranscriptEntry::cut_event(&data));
+                lines.push(self.cut_line(&data));
                 None
             }
         };
@@ -302,23 +322,10 @@ impl ModelStream {
                 None
             }
             Step::Decode(items) => {
-                let mut events = Vec::new();
-                for item in &items {
-                    match item {
-                        SseItem::Event(event) => events.extend(self.decoder.push(event)),
-                        SseItem::Comment { .. } => {}
-                        SseItem::TooLarge { limit } => {
-                            let message = format!(
-                                "an event of the stream is larger than {} MiB",
-                                limit / (1024 * 1024)
-                            );
-                            let error = ProviderError::new(ProviderErrorClass::Protocol, message);
-                            events.extend(self.decoder.abort(Some(error)));
-                        }
-                    }
-                }
+                let events = items.iter().flat_map(|item| self.decode(item)).collect();
                 self.hand_on(events)
             }
+            Step::HandOn(events) => self.hand_on(events),
             Step::Finish(event) => {
                 let mut events = event.map(|event| self.decoder.push(&event)).unwrap_or_default();
                 events.extend(self.decoder.finish());
@@ -328,6 +335,52 @@ impl ModelStream {
                 self.ended = true;
                 Some(StreamItem::Events(events))
             }
+        }
+    }
+
+    fn decode(&mut self, item: &SseItem) -> Vec<ProviderEvent> {
+        match item {
+            SseItem::Event(event) => self.decoder.push(event),
+            SseItem::Comment { .. } => Vec::new(),
+            SseItem::TooLarge { limit } => {
+                let message = format!(
+                    "an event of the stream is larger than {} MiB",
+                    limit / (1024 * 1024)
+                );
+                let error = ProviderError::new(ProviderErrorClass::Protocol, message);
+                self.decoder.abort(Some(error))
+            }
+        }
+    }
+
+    /// Decodes first, since only the adapter knows what is reasoning, and writes the lines without it.
+    fn decode_unsaved(&mut self, items: &[SseItem]) -> (Vec<TranscriptEntry>, Vec<ProviderEvent>) {
+        let (mut lines, mut events) = (Vec::new(), Vec::new());
+        for item in items {
+            let decoded = self.decode(item);
+            let mut line = TranscriptEntry::item(item);
+            if let Some(unsaved) = &mut self.unsaved {
+                line = line.hiding(|value| unsaved.hide_in(value, &decoded));
+            }
+            lines.push(line);
+            events.extend(decoded);
+        }
+        (lines, events)
+    }
+
+    fn request_line(&self) -> TranscriptEntry {
+        let line = TranscriptEntry::request(&self.provider_id, &self.wire);
+        match &self.unsaved {
+            Some(unsaved) => line.hiding(|body| unsaved.hide_in_request(body)),
+            None => line,
+        }
+    }
+
+    /// The part of an event that came before the bytes ended: nobody knows whether it is reasoning.
+    fn cut_line(&self, data: &str) -> TranscriptEntry {
+        match &self.unsaved {
+            Some(_) => TranscriptEntry::cut_event(&format!("[{} bytes]", data.len())),
+            None => TranscriptEntry::cut_event(data),
         }
     }
 

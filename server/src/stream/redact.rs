@@ -87,7 +87,7 @@ fn redact(value: &mut Value) {
     }
 }
 
-fn hide(value: &mut Value) {
+pub(super) fn hide(value: &mut Value) {
     let length = match value {
         Value::Null => return,
         Value::String(text) if text.is_empty() => return,

@@ -45,7 +45,7 @@ impl Process {
     pub(crate) async fn serve(database: &TestDatabase, provider: &str, more_config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("runloom.toml");
-        std::fs::write(&config, format!("{more_config}{}", providers(provider, ""))).unwrap();
+        std::fs::write(&config, format!("{more_config}{}", providers(provider, "", ""))).unwrap();
         let mut child = command(folder.path())
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(&config)

@@ -48,6 +48,8 @@ pub(crate) struct Setup {
     pub(crate) token: Option<&'static str>,
     /// `[providers.stall]` of both providers.
     pub(crate) stall: &'static str,
+    /// Further keys of both providers.
+    pub(crate) reasoning: &'static str,
     /// Further tables of the configuration.
     pub(crate) more_config: &'static str,
     /// Scenarios beside the built-in ones.
@@ -102,7 +104,11 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
         sample_workspace::unpack(&workspace).unwrap();
-        let text = format!("{}{}", providers(&provider.base, setup.stall), setup.more_config);
+        let text = format!(
+            "{}{}",
+            providers(&provider.base, setup.stall, setup.reasoning),
+            setup.more_config
+        );
         let config = Config::from_inputs(&Inputs {
             file: Some(ConfigFile {
                 path: PathBuf::from("/test.toml"),

@@ -26,6 +26,7 @@ mod recorder;
 mod recorder_outage;
 mod refreshing;
 mod rejected;
+mod retention;
 mod several_servers;
 mod states;
 mod stopping;

@@ -36,13 +36,13 @@ pub(crate) fn scenario(name: &str, source: &str) -> Scenario {
 }
 
 /// Tables of the two providers at an address.
-pub(crate) fn providers(base: &str, stall: &str) -> String {
+pub(crate) fn providers(base: &str, stall: &str, more: &str) -> String {
     let model = "models = [ { id = \"sim\", class = \"thinking\", context = 200000 } ]";
     format!(
         "[[providers]]\nid = \"anthropic\"\nkind = \"anthropic\"\nbase_url = \"{base}\"\n\
-         api_key_env = \"{KEY_VARIABLE}\"\n{model}\n[providers.stall]\n{stall}\n\
+         api_key_env = \"{KEY_VARIABLE}\"\n{model}\n{more}\n[providers.stall]\n{stall}\n\
          [[providers]]\nid = \"openai\"\nkind = \"openai_chat\"\nbase_url = \"{base}/v1\"\n\
-         api_key_env = \"{KEY_VARIABLE}\"\n{model}\n[providers.stall]\n{stall}\n"
+         api_key_env = \"{KEY_VARIABLE}\"\n{model}\n{more}\n[providers.stall]\n{stall}\n"
     )
 }
 

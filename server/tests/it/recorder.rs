@@ -50,7 +50,13 @@ impl Owner {
             SessionId::from_uuid(Uuid::now_v7()),
         );
         self.store
-            .create_session(&session, "", protocol::api::SessionKind::Chat, 1)
+            .create_session(
+                &session,
+                "",
+                protocol::api::SessionKind::Chat,
+                &protocol::api::SessionSettings::default(),
+                1,
+            )
             .await
             .unwrap();
         let added = Op::MessageAdded(MessageAdded {

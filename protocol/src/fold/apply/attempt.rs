@@ -176,6 +176,14 @@ impl RunState {
             return Err(closed(&op.block_id));
         }
         let grown = match &mut block.body {
+            // What is shown live only has a hole where a reader was away: what comes is what is new.
+            BlockBody::Reasoning {
+                content,
+                retention: Retention::NotSaved,
+            } if op.offset > content.text.len() as u64 => {
+                content.text.push_str(&op.delta);
+                !op.delta.is_empty()
+            }
             BlockBody::Text(content) | BlockBody::Refusal(content) | BlockBody::Reasoning { content, .. } => {
                 grow(&op.block_id, &mut content.text, op.offset, &op.delta)?
             }

@@ -375,6 +375,19 @@ fn content_that_did_not_all_come_says_where_the_whole_is() {
 }
 
 #[test]
+fn reasoning_that_is_not_saved_goes_on_after_a_hole() {
+    let mut story = Story::begun();
+    let mut unsaved = block("att_1", "blk_1", 0, "reasoning");
+    unsaved["retention"] = json!("not_saved");
+    story.ok(unsaved);
+    story.ok(delta("blk_1", 0, "seen, "));
+    story.ok(json!({"op": "withheld"}));
+    story.ok(delta("blk_1", 20, "seen "));
+    story.ok(delta("blk_1", 25, "again"));
+    assert_eq!(story.at("/blocks/0/content"), "seen, seen again");
+}
+
+#[test]
 fn the_times_of_attempts_and_blocks_are_those_of_their_ops() {
     let mut story = Story::begun();
     story.ok(block("att_1", "blk_1", 0, "text"));

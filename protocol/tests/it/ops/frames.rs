@@ -1,10 +1,10 @@
 //! The wire form of every frame.
 
-use protocol::api::{RunSummary, SessionKind, SessionSummary};
+use protocol::api::{RunSummary, SessionKind, SessionSettings, SessionSummary};
 use protocol::frame::{ClientFrame, OpsFrame, ServerFrame, Subject, Topic};
 use protocol::model::{ErrorInfo, Usage};
 use protocol::snapshot::split;
-use protocol::state::RunStatus;
+use protocol::state::{Retention, RunStatus};
 use serde_json::json;
 
 use super::samples;
@@ -50,6 +50,9 @@ fn server_frames() -> Vec<(&'static str, ServerFrame)> {
         kind: SessionKind::Chat,
         created_at: 1,
         updated_at: 3,
+        settings: SessionSettings {
+            reasoning: Some(Retention::NotSaved),
+        },
         runs: vec![summary],
     });
     vec![

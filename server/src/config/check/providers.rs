@@ -82,6 +82,7 @@ impl Check<'_> {
             api_key,
             models,
             stall: self.stall(&format!("{key}.stall"), &provider.stall)?,
+            reasoning: provider.reasoning,
         })
     }
 

@@ -35,6 +35,7 @@ pub(super) struct Round<'a> {
     number: u32,
     next_index: u32,
     next_ordinal: u32,
+    reasoning: Retention,
     open: BTreeMap<Position, Open>,
     content: RoundContent,
 }
@@ -60,6 +61,7 @@ impl<'a> Round<'a> {
         number: u32,
         next_index: u32,
         next_ordinal: u32,
+        reasoning: Retention,
     ) -> Self {
         let (open, content) = (BTreeMap::new(), RoundContent::default());
         Self {
@@ -69,6 +71,7 @@ impl<'a> Round<'a> {
             number,
             next_index,
             next_ordinal,
+            reasoning,
             open,
             content,
         }
@@ -149,7 +152,7 @@ impl<'a> Round<'a> {
             BlockStart::Refusal => BlockBody::Refusal(Content::default()),
             BlockStart::Reasoning => BlockBody::Reasoning {
                 content: Content::default(),
-                retention: Retention::Saved,
+                retention: self.reasoning,
             },
             BlockStart::ToolCall { id, name } => {
                 let node = self

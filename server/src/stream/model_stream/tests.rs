@@ -96,6 +96,7 @@ fn start(base_url: &str, limits: StreamLimits) -> StreamStart {
         attempt_id: "att_1".to_owned(),
         limits,
         options: DecoderOptions::default(),
+        reasoning: protocol::state::Retention::Saved,
     }
 }
 

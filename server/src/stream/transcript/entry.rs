@@ -77,6 +77,23 @@ impl TranscriptEntry {
         self
     }
 
+    /// The same with something hidden in what it tells of an event or a request. Data that is no JSON shows nothing.
+    pub(in crate::stream) fn hiding(mut self, hide: impl FnOnce(&mut Value)) -> Self {
+        if let Some(body) = self.fields.get_mut("body") {
+            hide(body);
+        } else if let Some(Value::String(data)) = self.fields.get_mut("data")
+            && let Ok(mut value) = serde_json::from_str::<Value>(data)
+        {
+            let before = value.clone();
+            hide(&mut value);
+            // Data with nothing to hide stays byte for byte.
+            if value != before {
+                *data = value.to_string();
+            }
+        }
+        self
+    }
+
     fn new(kind: &'static str, fields: Value) -> Self {
         let fields = match fields {
             Value::Object(fields) => fields,
