@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, SessionId};
-use crate::model::{ErrorInfo, Timestamp, Usage};
+use crate::model::{Attempt, Block, ErrorInfo, Node, Timestamp, Usage};
 use crate::state::{Retention, RunStatus};
 
 /// What a session is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionKind {
     /// A conversation.
@@ -29,6 +30,7 @@ impl SessionKind {
 
 /// Body of `POST /api/sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateSession {
     /// A few words; the start of the first prompt when empty. At most 200 characters.
@@ -44,6 +46,7 @@ pub struct CreateSession {
 
 /// What holds for all runs of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SessionSettings {
     /// Whether reasoning is kept. Where the provider's configuration says `not_saved`, that counts.
@@ -60,6 +63,7 @@ impl SessionSettings {
 
 /// Answer to `POST /api/sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCreated {
     /// The new session.
     pub session_id: SessionId,
@@ -67,6 +71,7 @@ pub struct SessionCreated {
 
 /// Body of `POST /api/sessions/{session}/runs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateRun {
     /// What the person asks; not blank, at most 1 MiB.
@@ -81,6 +86,7 @@ pub struct CreateRun {
 
 /// Answer to `POST /api/sessions/{session}/runs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunCreated {
     /// The new run, or the one that the same `Idempotency-Key` made before.
     pub run_id: RunId,
@@ -88,6 +94,7 @@ pub struct RunCreated {
 
 /// A session, as the list shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionSummary {
     /// Its id.
     pub session_id: SessionId,
@@ -118,6 +125,7 @@ impl SessionSummary {
 
 /// A run, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunSummary {
     /// Its id.
     pub run_id: RunId,
@@ -149,6 +157,7 @@ pub struct RunSummary {
 
 /// Answer to `GET /api/sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionList {
     /// Newest first.
     pub sessions: Vec<SessionSummary>,
@@ -157,8 +166,25 @@ pub struct SessionList {
     pub next: Option<String>,
 }
 
+/// Answer to `GET /api/nodes/{node}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NodeRecord {
+    /// Its run.
+    pub run_id: RunId,
+    /// The last op of the run that this holds.
+    pub seq: u64,
+    /// The node.
+    pub node: Node,
+    /// Its attempts, in order.
+    pub attempts: Vec<Attempt>,
+    /// Their blocks, in order.
+    pub blocks: Vec<Block>,
+}
+
 /// One transcript of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TranscriptSummary {
     /// Its path below the run's transcripts, such as `chat/call_….ndjson`.
     pub path: String,
@@ -168,6 +194,7 @@ pub struct TranscriptSummary {
 
 /// An error, as RFC 9457 shapes it (`application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// Always `about:blank`: the code says what it is.
     #[serde(rename = "type")]

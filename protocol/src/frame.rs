@@ -10,6 +10,7 @@ use crate::snapshot::SnapshotPart;
 
 /// What the server sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// Ops that share an envelope; the i-th has `seq` + i.
@@ -66,6 +67,7 @@ pub enum ServerFrame {
 
 /// Ops that share an envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpsFrame {
     /// The version of the protocol.
     #[serde(deserialize_with = "crate::op::known_version")]
@@ -105,6 +107,7 @@ impl OpsFrame {
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClientFrame {
     /// Begins to follow something.
@@ -124,6 +127,7 @@ pub enum ClientFrame {
 
 /// What can be followed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Subject {
     /// A run, from after an op.
@@ -143,6 +147,7 @@ pub enum Subject {
 
 /// What is not one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
     /// Summaries of sessions.

@@ -27,6 +27,7 @@ pub type Timestamp = i64;
 
 /// Why something failed, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorInfo {
     /// A stable code in snake case.
     pub code: String,
@@ -46,6 +47,7 @@ impl ErrorInfo {
 
 /// Tokens and cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// All input tokens, cached ones included.
     pub input_tokens: u64,
@@ -93,6 +95,7 @@ impl Usage {
 
 /// Where the whole of a content is, when only a preview is at hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContentRef {
     /// Its length in UTF-8 bytes.
     pub bytes: u64,
@@ -102,6 +105,7 @@ pub struct ContentRef {
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// Its id.
     pub run_id: RunId,
@@ -126,6 +130,7 @@ pub struct Run {
 
 /// A person's prompt or steering.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// Its id.
     pub message_id: MessageId,
@@ -144,6 +149,7 @@ pub struct Message {
 
 /// How far a node is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Progress {
     /// What is done, in the tool's own unit.
     pub done: u64,
@@ -157,6 +163,7 @@ pub struct Progress {
 
 /// A vertex of the execution DAG: the only home of a tool's state, arguments and results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "wire::Node", into = "wire::Node")]
 pub struct Node {
     /// Its id.
@@ -239,6 +246,7 @@ impl NodeState {
 
 /// What one channel of a node holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Output {
     /// The text so far, or a preview where `content_ref` says so.
     pub text: String,
@@ -257,6 +265,7 @@ pub struct Output {
 
 /// What was kept of the attempt before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {
     /// UTF-8 bytes of text.
     pub bytes: u64,
@@ -266,6 +275,7 @@ pub struct Kept {
 
 /// One try of a model node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "wire::Attempt", into = "wire::Attempt")]
 pub struct Attempt {
     /// Its id.
@@ -336,6 +346,7 @@ impl AttemptState {
 
 /// A request for a person's approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approval {
     /// Its id.
     pub approval_id: ApprovalId,
@@ -355,6 +366,7 @@ pub struct Approval {
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApprovalResolution {
     /// `approve`, `deny` or `always`.
     pub answer: String,
@@ -369,6 +381,7 @@ pub struct ApprovalResolution {
 
 /// Something that everybody should know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
     /// The op that said it.
     pub seq: u64,
@@ -388,6 +401,7 @@ pub struct Notice {
 
 /// What a live stream is doing: not an op, and in no comparison of states.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamState {
     /// The run.
     pub run_id: RunId,

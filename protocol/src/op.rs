@@ -35,6 +35,7 @@ pub struct Entry {
 
 /// What can happen to a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Op {
     /// The run changed its state.
@@ -78,6 +79,7 @@ pub enum Op {
 
 /// See [`Op::RunUpdated`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunUpdated {
     /// Its new state.
     pub status: RunStatus,
@@ -94,6 +96,7 @@ pub struct RunUpdated {
 
 /// See [`Op::MessageAdded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageAdded {
     /// Its id.
     pub message_id: MessageId,
@@ -108,6 +111,7 @@ pub struct MessageAdded {
 
 /// See [`Op::MessageUpdated`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageUpdated {
     /// The message.
     pub message_id: MessageId,
@@ -120,6 +124,7 @@ pub struct MessageUpdated {
 
 /// See [`Op::NodeStarted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeStarted {
     /// Its id.
     pub node_id: NodeId,
@@ -150,6 +155,7 @@ pub struct NodeStarted {
 
 /// See [`Op::NodeUpdated`]. A field that is left out stays as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeUpdated {
     /// The node.
     pub node_id: NodeId,
@@ -172,6 +178,7 @@ pub struct NodeUpdated {
 
 /// See [`Op::NodeOutput`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeOutput {
     /// The node.
     pub node_id: NodeId,
@@ -188,6 +195,7 @@ pub struct NodeOutput {
 
 /// See [`Op::NodeFinished`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeFinished {
     /// The node.
     pub node_id: NodeId,
@@ -211,6 +219,7 @@ pub struct NodeFinished {
 
 /// Length, hash and type of a closed channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutputSummary {
     /// Length in UTF-8 bytes.
     pub bytes: u64,
@@ -222,6 +231,7 @@ pub struct OutputSummary {
 
 /// See [`Op::ApprovalRequested`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApprovalRequested {
     /// The node that waits.
     pub node_id: NodeId,
@@ -236,6 +246,7 @@ pub struct ApprovalRequested {
 
 /// See [`Op::ApprovalResolved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApprovalResolved {
     /// The node that waited.
     pub node_id: NodeId,
@@ -255,6 +266,7 @@ pub struct ApprovalResolved {
 
 /// See [`Op::AttemptStarted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AttemptStarted {
     /// The model node.
     pub node_id: NodeId,
@@ -281,6 +293,7 @@ pub struct AttemptStarted {
 
 /// See [`Op::AttemptFinished`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AttemptFinished {
     /// The model node.
     pub node_id: NodeId,
@@ -324,6 +337,7 @@ pub struct BlockStarted {
 
 /// See [`Op::BlockDelta`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockDelta {
     /// The block.
     pub block_id: BlockId,
@@ -338,6 +352,7 @@ pub struct BlockDelta {
 
 /// See [`Op::BlockUpdated`]. A field that is left out stays as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockUpdated {
     /// The block.
     pub block_id: BlockId,
@@ -363,6 +378,7 @@ pub struct BlockUpdated {
 
 /// See [`Op::BlockFinished`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockFinished {
     /// The block.
     pub block_id: BlockId,
@@ -379,6 +395,7 @@ pub struct BlockFinished {
 
 /// See [`Op::Notice`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
     /// The node that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -394,6 +411,7 @@ pub struct Notice {
 
 /// See [`Op::Withheld`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Withheld {
     /// Fields that this version does not know.
     #[serde(flatten)]

@@ -13,6 +13,7 @@ use crate::{Extra, SCHEMA_VERSION};
 
 /// The state of a run at `seq`. Content is whole, or has a `content_ref` beside a preview.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
     /// Always `snapshot`.
     #[serde(rename = "type")]
@@ -76,6 +77,7 @@ impl Snapshot {
 
 /// The word in the field `type` of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SnapshotKind {
     /// `snapshot`.
     #[default]
@@ -85,6 +87,7 @@ pub enum SnapshotKind {
 
 /// An update that came before its node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldOp {
     /// The `at` of its entry.
     pub at: i64,

@@ -4,12 +4,14 @@
 //! a stable code; internals are logged, never sent.
 
 pub mod access;
+mod api;
 pub mod assets;
 pub mod error;
 mod extract;
 mod forms;
 mod health;
 mod nodes;
+mod openapi;
 mod pages;
 mod port;
 mod runs;
@@ -21,14 +23,13 @@ use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::{HeaderName, HeaderValue, header};
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Router, middleware};
 use leptos::config::LeptosOptions;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use self::access::Access;
-use self::error::ApiError;
 use self::stream::Heartbeat;
 use crate::run::Execution;
 use crate::simulator::Simulator;
@@ -61,24 +62,8 @@ impl FromRef<AppState> for LeptosOptions {
 
 /// The whole server.
 pub fn router(state: AppState) -> Router {
-    let api = Router::new()
-        .route("/api/setup", get(sessions::setup))
-        .route("/api/sessions", get(sessions::list).post(sessions::create))
-        .route("/api/sessions/{session}", get(sessions::read))
-        .route("/api/sessions/{session}/runs", post(runs::create))
-        .route("/api/runs/{run}/snapshot", get(runs::snapshot))
-        .route("/api/runs/{run}/ops", get(runs::ops))
-        .route("/api/runs/{run}/cancel", post(runs::cancel))
-        .route("/api/runs/{run}/transcripts", get(transcripts::list))
-        .route("/api/runs/{run}/transcripts/{*path}", get(transcripts::read))
-        .route("/api/nodes/{node}", get(nodes::read))
-        .route("/api/nodes/{node}/output", get(nodes::output))
-        .route("/api/blocks/{block}/content", get(nodes::content))
-        .route("/api/stream", get(stream::connect))
-        .route("/api/{*rest}", axum::routing::any(async || ApiError::NoSuchCall))
-        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
     let mut routes = Router::new()
-        .merge(api)
+        .merge(api::router())
         .merge(forms::routes())
         .merge(pages::routes(&state))
         .route("/pkg/{*path}", get(assets::serve));

@@ -53,6 +53,7 @@ impl SessionQuery {
 
 /// A state that the list can be filtered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ssr", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunFilter {
     /// A run is queued, running or waiting.
@@ -113,6 +114,7 @@ pub struct SessionPage {
 
 /// What can be started on this server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ssr", derive(schemars::JsonSchema))]
 pub struct Setup {
     /// Whether only the built-in demo provider is set up.
     pub demo: bool,
@@ -128,6 +130,7 @@ pub struct Setup {
 
 /// A prompt to try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ssr", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// A few words.
     pub title: String,
@@ -139,6 +142,7 @@ pub struct Sample {
 
 /// A model that can be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ssr", derive(schemars::JsonSchema))]
 pub struct ModelChoice {
     /// The provider's id.
     pub provider: String,

@@ -9,6 +9,7 @@ use crate::state::{BlockStatus, Retention};
 
 /// One ordered piece of an attempt's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "wire::Block", into = "wire::Block")]
 pub struct Block {
     /// Its id.

@@ -33,6 +33,7 @@ impl Inconsistent {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Node {
     node_id: NodeId,
     #[serde(default)]
@@ -148,6 +149,7 @@ impl From<super::Node> for Node {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Attempt {
     attempt_id: AttemptId,
     node_id: NodeId,
@@ -244,7 +246,11 @@ impl From<super::Attempt> for Attempt {
 
 /// The fields that belong to one kind of block or another.
 #[derive(Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct BodyFields {
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = [
+        "text", "reasoning", "tool_ref", "parallel_group", "refusal", "unsupported"
+    ])))]
     kind: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retention: Option<Retention>,
@@ -351,6 +357,7 @@ impl BodyFields {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Block {
     block_id: BlockId,
     attempt_id: AttemptId,
@@ -365,6 +372,7 @@ pub(super) struct Block {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "BodyFields"))]
     body: Value,
 }
 

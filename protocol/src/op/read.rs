@@ -105,6 +105,7 @@ impl<'de> Deserialize<'de> for Op {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BlockStartedWire {
     node_id: NodeId,
     attempt_id: AttemptId,
@@ -113,6 +114,7 @@ struct BlockStartedWire {
     #[serde(default)]
     round: u32,
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "BodyFields"))]
     body: Extra,
 }
 
@@ -149,7 +151,9 @@ impl<'de> Deserialize<'de> for BlockStarted {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EntryWire<'a> {
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "execution_stream")))]
     r#type: &'static str,
     schema_version: u32,
     run_id: &'a RunId,
@@ -211,3 +215,22 @@ impl<'de> Deserialize<'de> for Entry {
         Self::from_object(Extra::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
+
+/// The schema of a thing is that of its form on the wire.
+#[cfg(feature = "schema")]
+macro_rules! schema_of_wire {
+    ($($thing:ident: $wire:ty),+) => {$(
+        impl schemars::JsonSchema for $thing {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($thing).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                <$wire>::json_schema(generator)
+            }
+        }
+    )+};
+}
+
+#[cfg(feature = "schema")]
+schema_of_wire!(BlockStarted: BlockStartedWire, Entry: EntryWire<'static>);

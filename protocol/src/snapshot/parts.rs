@@ -13,6 +13,7 @@ use crate::state::Channel;
 /// One part of a snapshot. Things come in the order of the snapshot's lists; text that does not fit goes on in
 /// `continues` of this part or a later one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotPart {
     /// People's messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,6 +49,7 @@ pub struct SnapshotPart {
 
 /// More text of a thing that came before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Continuation {
     /// Whose text.
     pub target: Target,
@@ -59,6 +61,7 @@ pub struct Continuation {
 
 /// Whose text goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// A block's content.

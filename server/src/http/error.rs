@@ -15,7 +15,7 @@ use crate::stream::TranscriptError;
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// There is no such call.
-    #[error("There is no such call. docs/protocol.md lists them.")]
+    #[error("There is no such call. /api/openapi.json lists them.")]
     NoSuchCall,
     /// The call is not made by this method.
     #[error("This call is not made by this method.")]

@@ -5,17 +5,21 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use protocol::api::NodeRecord;
 use protocol::id::{BlockId, NodeId};
 use protocol::state::Channel;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::AppState;
 use super::error::ApiError;
 use super::extract::{Id, Query};
 
 /// `GET /api/nodes/{node}`: the node, with its attempts and blocks.
-pub(super) async fn read(State(state): State<AppState>, Id(id): Id<NodeId>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn read(
+    State(state): State<AppState>,
+    Id(id): Id<NodeId>,
+) -> Result<Json<NodeRecord>, ApiError> {
     let missing = || ApiError::not_found("node", &id);
     let run_id = state
         .execution
@@ -30,18 +34,19 @@ pub(super) async fn read(State(state): State<AppState>, Id(id): Id<NodeId>) -> R
         .await?
         .ok_or_else(missing)?;
     let node = run.node(&id).ok_or_else(missing)?;
-    let attempts: Vec<_> = run.attempts_of(&id).collect();
-    let blocks: Vec<_> = attempts
-        .iter()
-        .flat_map(|attempt| run.blocks_of(&attempt.attempt_id))
-        .collect();
-    Ok(Json(
-        json!({ "run_id": run_id, "seq": run.seq(), "node": node, "attempts": attempts, "blocks": blocks }),
-    ))
+    let attempts = run.attempts_of(&id);
+    let blocks = attempts.flat_map(|attempt| run.blocks_of(&attempt.attempt_id));
+    Ok(Json(NodeRecord {
+        run_id,
+        seq: run.seq(),
+        node: node.clone(),
+        attempts: run.attempts_of(&id).cloned().collect(),
+        blocks: blocks.cloned().collect(),
+    }))
 }
 
 /// Parameters of `/output`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutputParameters {
     channel: Channel,

@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use protocol::api::{CreateRun, RunCreated};
 use protocol::id::{RunId, SessionId};
 use protocol::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::AppState;
@@ -62,7 +63,7 @@ pub(super) async fn load_snapshot(state: &AppState, run_id: &RunId) -> Result<Sn
 }
 
 /// Parameters of `/ops`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpsParameters {
     #[serde(default)]

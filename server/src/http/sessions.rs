@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use protocol::api::{CreateSession, SessionCreated, SessionList, SessionSummary};
 use protocol::id::SessionId;
 use protocol::state::RunStatus;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -58,7 +59,7 @@ pub(super) async fn create_session(state: &AppState, wish: &CreateSession) -> Re
 }
 
 /// Parameters of the list.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParameters {
     query: Option<String>,

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod api_document;
 mod cancelling;
 mod catching_up;
 mod client_frames;

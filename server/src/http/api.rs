@@ -1,0 +1,135 @@
+//! The calls of the API: one list, of which the router and the OpenAPI document are made.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::any;
+use protocol::api::{
+    CreateRun, CreateSession, NodeRecord, RunCreated, SessionCreated, SessionList, SessionSummary,
+    TranscriptSummary,
+};
+use protocol::frame::{ClientFrame, ServerFrame};
+use protocol::op::Entry;
+use protocol::snapshot::Snapshot;
+
+use super::error::ApiError;
+use super::openapi::{Call, document};
+use super::{AppState, nodes, runs, sessions, stream, transcripts};
+
+/// Every call below `/api`.
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        Call::get("/api/openapi.json", document, "openapi", "This document.")
+            .answers_text(StatusCode::OK, "application/json"),
+        Call::get(
+            "/api/setup",
+            sessions::setup,
+            "setup",
+            "What can be started on this server: models, and sample prompts of the demo provider.",
+        )
+        .answers::<app::data::port::Setup>(StatusCode::OK),
+        Call::get(
+            "/api/sessions",
+            sessions::list,
+            "listSessions",
+            "Sessions, newest first, a page of 50 at a time.",
+        )
+        .query::<sessions::ListParameters>()
+        .answers::<SessionList>(StatusCode::OK),
+        Call::post("/api/sessions", sessions::create, "createSession", "Creates a session.")
+            .takes::<CreateSession>()
+            .answers::<SessionCreated>(StatusCode::CREATED),
+        Call::get(
+            "/api/sessions/{session}",
+            sessions::read,
+            "readSession",
+            "A session with the summaries of its runs.",
+        )
+        .answers::<SessionSummary>(StatusCode::OK),
+        Call::post(
+            "/api/sessions/{session}/runs",
+            runs::create,
+            "createRun",
+            "Queues a run. The same Idempotency-Key in a session gives the same run.",
+        )
+        .header("Idempotency-Key", "1 to 200 visible ASCII characters.")
+        .takes::<CreateRun>()
+        .answers::<RunCreated>(StatusCode::ACCEPTED),
+        Call::get(
+            "/api/runs/{run}/snapshot",
+            runs::snapshot,
+            "readSnapshot",
+            "The state of a run.",
+        )
+        .answers::<Snapshot>(StatusCode::OK),
+        Call::get(
+            "/api/runs/{run}/ops",
+            runs::ops,
+            "readOps",
+            "The journal of a run: one op a line.",
+        )
+        .query::<runs::OpsParameters>()
+        .answers_lines::<Entry>(StatusCode::OK),
+        Call::post(
+            "/api/runs/{run}/cancel",
+            runs::cancel,
+            "cancelRun",
+            "Stops a run. Repeating it is harmless.",
+        )
+        .answers_nothing(StatusCode::ACCEPTED),
+        Call::get(
+            "/api/runs/{run}/transcripts",
+            transcripts::list,
+            "listTranscripts",
+            "What providers sent: the streams of a run as recorded.",
+        )
+        .answers::<Vec<TranscriptSummary>>(StatusCode::OK),
+        Call::get(
+            "/api/runs/{run}/transcripts/{*path}",
+            transcripts::read,
+            "readTranscript",
+            "One transcript, one JSON object a line, opaque values replaced by their length.",
+        )
+        .ranged("text/plain; charset=utf-8"),
+        Call::get(
+            "/api/nodes/{node}",
+            nodes::read,
+            "readNode",
+            "A node with its attempts and blocks.",
+        )
+        .answers::<NodeRecord>(StatusCode::OK),
+        Call::get(
+            "/api/nodes/{node}/output",
+            nodes::output,
+            "readOutput",
+            "The whole of one channel of a node.",
+        )
+        .query::<nodes::OutputParameters>()
+        .ranged("text/plain; charset=utf-8"),
+        Call::get(
+            "/api/blocks/{block}/content",
+            nodes::content,
+            "readContent",
+            "The whole content of a block.",
+        )
+        .ranged("text/plain; charset=utf-8"),
+        Call::get(
+            "/api/stream",
+            stream::connect,
+            "stream",
+            "The WebSocket of a page: the client's messages and the server's are the schemas ClientFrame and ServerFrame.",
+        )
+        .frames::<ClientFrame, ServerFrame>(),
+    ]
+}
+
+/// The router of all calls; any other address below `/api` is a problem document.
+pub(super) fn router() -> Router<AppState> {
+    calls()
+        .into_iter()
+        .fold(Router::new(), |router, call| {
+            let (path, handler) = call.into_route();
+            router.route(path, handler)
+        })
+        .route("/api/{*rest}", any(async || ApiError::NoSuchCall))
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+}
