@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Sets up what the machine lacks for `run`, `test` or `bench`; quiet where nothing is lacking.
+# Sets up what the machine lacks; quiet where nothing is lacking. Purposes: `build` the binary, `serve` with a finished
+# one, `run` both, `test` or `bench` all of it.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 purpose="${1:-run}"
 case "$purpose" in
-  run | test | bench) ;;
-  *) fail "Unknown purpose: $purpose" "Usage: scripts/setup.sh [run|test|bench]" ;;
+  build | serve | run | test | bench) ;;
+  *) fail "Unknown purpose: $purpose" "Usage: scripts/setup.sh [build|serve|run|test|bench]" ;;
 esac
 
 # Runs something talkative; what it said is shown when it fails.
@@ -191,13 +192,17 @@ need_crates() {
 }
 
 mkdir -p "$CACHE"
-need_language_tools
-need_compiler
-need_wasm_target
-need_crates
-need_wasm_bindgen
-need_postgres
-if [ "$purpose" != run ]; then
-  need_chromium
-  need_node_packages
+if [ "$purpose" != serve ]; then
+  need_language_tools
+  need_compiler
+  need_wasm_target
+  need_crates
+  need_wasm_bindgen
 fi
+if [ "$purpose" != build ]; then need_postgres; fi
+case "$purpose" in
+  test | bench)
+    need_chromium
+    need_node_packages
+    ;;
+esac
