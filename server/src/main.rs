@@ -30,7 +30,17 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stderr, reason = "this is where a command says why it failed")]
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("runloom: {error:#}");
+    // Some errors tell their cause themselves: nothing is said twice.
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !words.contains(&cause) {
+            if !words.is_empty() {
+                words.push_str(": ");
+            }
+            words.push_str(&cause);
+        }
+    }
+    eprintln!("runloom: {words}");
     ExitCode::from(EXIT_FAILURE)
 }
 
@@ -140,6 +150,12 @@ async fn verify_run(arguments: VerifyArguments) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(code) => return Ok(code),
     };
+    if config.server.database_url.is_none() && !config.server.data_dir.join("postgres").is_dir() {
+        anyhow::bail!(
+            "there is no Runloom database in {}; another folder: --data-dir DIR",
+            config.server.data_dir.display()
+        );
+    }
     let (store, embedded) = open_store(&config, "runloom verify").await?;
     let verified = verify(&store, &run_id).await;
     close_store(store, embedded).await;

@@ -17,6 +17,7 @@ mod history;
 pub mod openai_chat;
 pub mod round;
 pub mod sse;
+mod surrogates;
 pub mod wire;
 
 #[cfg(test)]

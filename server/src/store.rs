@@ -15,7 +15,11 @@ pub mod sessions;
 #[doc(hidden)]
 pub mod test_support;
 
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use std::time::Duration;
+
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use tokio::time::Instant;
 
 /// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +27,14 @@ pub enum StoreError {
     /// The database refused, or could not be reached.
     #[error("database: {0}")]
     Database(#[from] sqlx::Error),
+    /// No server answers at this address.
+    #[error("no PostgreSQL answers at {address}: {cause}")]
+    Unreachable {
+        /// Host and port, or the folder of its socket.
+        address: String,
+        /// What the last try met.
+        cause: String,
+    },
     /// The migrations could not be applied.
     #[error("migrations: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
@@ -51,6 +63,7 @@ impl StoreError {
     /// Whether asking again later can help: the connection failed, not the data.
     pub fn is_transient(&self) -> bool {
         match self {
+            Self::Unreachable { .. } => true,
             Self::Database(sqlx::Error::Database(error)) => {
                 // Class 08: connection, 40: rollback, 53: resources, 57: operator intervention.
                 error.code().is_some_and(|code| {
@@ -72,6 +85,37 @@ impl StoreError {
     }
 }
 
+/// How long a server is waited for that may be about to start, and a free connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long after a refused connection the next one is tried.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+
+/// Waits until the server takes a connection. A pool alone would only say that its time was up.
+async fn reach(options: &PgConnectOptions) -> Result<(), StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let cause = match tokio::time::timeout_at(deadline, PgConnection::connect_with(options)).await {
+            Ok(Ok(connection)) => return Ok(connection.close().await?),
+            Ok(Err(sqlx::Error::Io(error))) => error.to_string(),
+            // 57P03: it is starting.
+            Ok(Err(sqlx::Error::Database(error))) if error.code().as_deref() == Some("57P03") => {
+                error.to_string()
+            }
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => format!("it did not answer within {} s", PATIENCE.as_secs()),
+        };
+        if Instant::now() + TRY_AGAIN >= deadline {
+            let address = match options.get_socket() {
+                Some(socket) => socket.display().to_string(),
+                None => format!("{}:{}", options.get_host(), options.get_port()),
+            };
+            return Err(StoreError::Unreachable { address, cause });
+        }
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+}
+
 /// The record, in PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -88,9 +132,10 @@ impl Store {
 
     /// Connects without touching the tables.
     pub async fn connect(options: PgConnectOptions) -> Result<Self, StoreError> {
+        reach(&options).await?;
         let pool = PgPoolOptions::new()
             .max_connections(16)
-            .acquire_timeout(std::time::Duration::from_secs(10))
+            .acquire_timeout(PATIENCE)
             .connect_with(options)
             .await?;
         Ok(Self { pool })

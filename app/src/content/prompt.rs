@@ -1,4 +1,4 @@
-//! A person's words: the prompt of a run, and what was said to it later.
+//! A person's words: the prompt of a run, and what was said to it later. They are shown as they were typed.
 
 use leptos::prelude::*;
 use protocol::id::MessageId;
@@ -7,7 +7,6 @@ use protocol::state::{MessageRole, MessageState};
 
 use crate::data::clock::TimeOfDay;
 use crate::data::run_store::{Piece, RunStore};
-use crate::markdown::MarkdownText;
 use crate::ui::{StateKind, StateMark};
 
 /// All messages of a run, the prompt first.
@@ -71,7 +70,7 @@ fn MessageView(run: RunStore, message_id: MessageId, is_prompt: bool) -> impl In
                 data-message-id=message_id.to_string()
             >
                 <div class="prompt__meta"><span>{title}</span>{mark}<TimeOfDay at/></div>
-                <MarkdownText id_prefix=message_id.to_string() source=text mini=!is_prompt/>
+                <p class="prompt__text">{text}</p>
             </div>
         }
     })

@@ -138,7 +138,6 @@ pub fn Composer(
                 name="prompt"
                 rows=rows
                 required=true
-                maxlength=protocol::MAX_PROMPT.to_string()
                 placeholder=move || placeholder.get()
                 node_ref=text
                 on:keydown=on_key

@@ -4,10 +4,11 @@
 //! (which every other address needs): who shows it, by a cookie that the sign-in form gives, or as `Bearer`.
 //! In both cases a page of another site can neither read nor change anything.
 
-use axum::extract::{Form, Request, State};
+use axum::extract::{Form, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
@@ -43,7 +44,9 @@ impl Access {
         let bearer = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer "));
+            .and_then(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, bearer)| bearer);
         if let Some(bearer) = bearer {
             return equal(bearer.trim(), token.expose());
         }
@@ -131,13 +134,39 @@ pub(super) async fn guard(State(state): State<AppState>, request: Request, next:
         let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
         return (challenge, ApiError::Unauthorized).into_response();
     }
-    Redirect::to(SIGN_IN).into_response()
+    let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
+    let next = utf8_percent_encode(asked, NON_ALPHANUMERIC);
+    Redirect::to(&format!("{SIGN_IN}?next={next}")).into_response()
+}
+
+/// Where to go after signing in: an address of this server's own page.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wanted {
+    next: String,
+}
+
+impl Wanted {
+    fn address(&self) -> &str {
+        let is_own = self.next.starts_with('/')
+            && !self.next.starts_with("//")
+            && !self
+                .next
+                .contains(|character: char| character == '\\' || character.is_control());
+        if is_own && !self.next.starts_with(SIGN_IN) {
+            &self.next
+        } else {
+            "/"
+        }
+    }
 }
 
 /// Fields of the sign-in form.
 #[derive(Debug, Deserialize)]
 struct SignIn {
     token: String,
+    #[serde(flatten)]
+    wanted: Wanted,
 }
 
 async fn sign_in(state: &AppState, request: Request) -> Response {
@@ -145,27 +174,35 @@ async fn sign_in(state: &AppState, request: Request) -> Response {
         return Redirect::to("/").into_response();
     };
     if request.method() != Method::POST {
-        return form(StatusCode::OK, "");
+        let wanted = Query::<Wanted>::try_from_uri(request.uri()).unwrap_or_default().0;
+        return form(StatusCode::OK, "", &wanted);
     }
     use axum::extract::FromRequest as _;
-    let Ok(Form(SignIn { token: shown })) = Form::from_request(request, &()).await else {
-        return form(StatusCode::UNPROCESSABLE_ENTITY, "The form could not be read.");
+    let Ok(Form(SignIn { token: shown, wanted })) = Form::from_request(request, &()).await else {
+        let problem = "The form could not be read.";
+        return form(StatusCode::UNPROCESSABLE_ENTITY, problem, &Wanted::default());
     };
     if !equal(shown.trim(), token.expose()) {
         tracing::warn!("a wrong token was shown");
         return form(
             StatusCode::UNAUTHORIZED,
             "This is not the token that the server was started with.",
+            &wanted,
         );
     }
     let cookie = format!(
         "{COOKIE}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000",
         Access::cookie(token)
     );
-    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+    ([(header::SET_COOKIE, cookie)], Redirect::to(wanted.address())).into_response()
 }
 
-fn form(status: StatusCode, problem: &'static str) -> Response {
+fn form(status: StatusCode, problem: &'static str, wanted: &Wanted) -> Response {
+    let next = wanted
+        .address()
+        .replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;");
     let note = match problem {
         "" => String::new(),
         problem => format!("<p class=\"field__note field__note--bad\" role=\"alert\">{problem}</p>"),
@@ -176,7 +213,7 @@ fn form(status: StatusCode, problem: &'static str) -> Response {
          <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/pkg/runloom.css\"></head>\
          <body><main class=\"page page--narrow\"><h1 class=\"page__h\">Sign in to Runloom</h1>\
          <form method=\"post\" action=\"{SIGN_IN}\" class=\"signin\">\
-         <label for=\"token\">Token</label>\
+         <input type=\"hidden\" name=\"next\" value=\"{next}\"><label for=\"token\">Token</label>\
          <span class=\"field\"><input id=\"token\" name=\"token\" type=\"password\" required autofocus \
          autocomplete=\"current-password\"></span>{note}\
          <button type=\"submit\" class=\"btn btn--primary\">Sign in</button></form>\
@@ -224,10 +261,29 @@ mod tests {
             Access::cookie(&Secret::new("a token of some length"))
         );
         assert!(access.admits(&headers(&[("authorization", "Bearer a token of some length")])));
+        assert!(access.admits(&headers(&[("authorization", "bearer a token of some length")])));
         assert!(access.admits(&headers(&[("cookie", &cookie)])));
         assert!(!access.admits(&headers(&[])));
         assert!(!access.admits(&headers(&[("authorization", "Bearer another")])));
         assert!(!access.admits(&headers(&[("cookie", "runloom_session=a token of some length")])));
+    }
+
+    #[test]
+    fn after_signing_in_only_pages_of_this_server_are_gone_to() {
+        for (next, address) in [
+            ("/s/ses_1?node=call_1", "/s/ses_1?node=call_1"),
+            ("", "/"),
+            ("//evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("/a\r\nb", "/"),
+            ("/sign-in", "/"),
+        ] {
+            let wanted = Wanted {
+                next: next.to_owned(),
+            };
+            assert_eq!(wanted.address(), address, "{next}");
+        }
     }
 
     #[test]

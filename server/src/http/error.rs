@@ -87,6 +87,9 @@ impl ApiError {
             Self::Submit(SubmitError::LongPrompt { .. }) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long")
             }
+            Self::Submit(SubmitError::KeyReused) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused")
+            }
             Self::Submit(SubmitError::Target(_)) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_model"),
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),

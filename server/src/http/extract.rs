@@ -30,6 +30,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for ApiJson<T> {
             return Err(ApiError::NotJson);
         }
         let bytes = Bytes::from_request(request, state).await.map_err(body_error)?;
+        // serde would read the fields of a list by their order.
+        let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        if begins.is_some_and(|byte| *byte == b'[') {
+            return Err(ApiError::Invalid(
+                "The body is a list; a JSON object is expected.".to_owned(),
+            ));
+        }
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();

@@ -1,8 +1,9 @@
 //! Forms of the page, for when it has no script: they answer with the page to go to.
 
 use axum::Router;
+use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 use protocol::api::{CreateRun, CreateSession};
@@ -84,11 +85,23 @@ impl IntoResponse for Refused {
     }
 }
 
-async fn start(State(state): State<AppState>, Form(composer): Form<Composer>) -> Result<Redirect, Refused> {
-    let wish = CreateRun::from(composer);
-    if wish.prompt.trim().is_empty() {
-        return Err(crate::run::SubmitError::EmptyPrompt.into());
+/// A form as it came.
+type Sent<T> = Result<Form<T>, FormRejection>;
+
+fn read<T>(form: Sent<T>) -> Result<T, Refused> {
+    match form {
+        Ok(Form(fields)) => Ok(fields),
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            Err(ApiError::TooLong.into())
+        }
+        Err(rejection) => Err(ApiError::Invalid(format!("The form does not fit: {rejection}.")).into()),
     }
+}
+
+async fn start(State(state): State<AppState>, form: Sent<Composer>) -> Result<Redirect, Refused> {
+    let wish = CreateRun::from(read(form)?);
+    // A session is made only for a run that will be taken.
+    state.execution.check(&wish)?;
     let session_id = super::sessions::create_session(&state, &CreateSession::default()).await?;
     state.execution.submit(&session_id, &wish, None).await?;
     Ok(Redirect::to(&format!("/s/{session_id}")))
@@ -97,11 +110,11 @@ async fn start(State(state): State<AppState>, Form(composer): Form<Composer>) ->
 async fn send(
     State(state): State<AppState>,
     Id(session_id): Id<SessionId>,
-    Form(composer): Form<Composer>,
+    form: Sent<Composer>,
 ) -> Result<Redirect, Refused> {
     state
         .execution
-        .submit(&session_id, &composer.into(), None)
+        .submit(&session_id, &read(form)?.into(), None)
         .await?;
     Ok(Redirect::to(&format!("/s/{session_id}")))
 }

@@ -14,7 +14,7 @@ mod tests;
 pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// One event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
     /// The name in its `event:` field.
     pub event: Option<String>,

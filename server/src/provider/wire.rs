@@ -1,5 +1,6 @@
 //! What every wire format offers: a request builder and a decoder of its events.
 
+use super::surrogates::Joining;
 use super::{
     Endpoint, ModelRequest, ProviderError, ProviderErrorClass, ProviderEvent, ProviderKind, Replay, SseEvent,
     WireRequest, anthropic, openai_chat,
@@ -53,12 +54,14 @@ pub fn stream_decoder(
     options: DecoderOptions,
 ) -> Result<Box<dyn StreamDecoder>, ProviderError> {
     match endpoint.kind {
-        ProviderKind::Anthropic => Ok(Box::new(anthropic::Decoder::new(&endpoint.provider_id, model))),
-        ProviderKind::OpenaiChat => Ok(Box::new(openai_chat::Decoder::new(
-            &endpoint.provider_id,
-            model,
-            options,
-        ))),
+        ProviderKind::Anthropic => {
+            let decoder = anthropic::Decoder::new(&endpoint.provider_id, model);
+            Ok(Box::new(Joining::new(decoder)))
+        }
+        ProviderKind::OpenaiChat => {
+            let decoder = openai_chat::Decoder::new(&endpoint.provider_id, model, options);
+            Ok(Box::new(Joining::new(decoder)))
+        }
         ProviderKind::OpenaiResponses | ProviderKind::Gemini => Err(unsupported(endpoint)),
     }
 }

@@ -31,6 +31,9 @@ pub enum SubmitError {
         /// Its length in bytes.
         found: usize,
     },
+    /// The key was used for another prompt.
+    #[error("this Idempotency-Key was used in this session for another prompt; take a new key")]
+    KeyReused,
     /// No such provider or model.
     #[error(transparent)]
     Target(#[from] UnknownTarget),
@@ -39,15 +42,18 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
+/// Whether a text shows nothing: white space, and characters without a width.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|character| {
+        character.is_whitespace()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}')
+    })
+}
+
 impl Execution {
-    /// Creates a run in a session and wakes its execution. The same key gives the same run.
-    pub async fn submit(
-        &self,
-        session_id: &SessionId,
-        wish: &CreateRun,
-        idempotency_key: Option<&str>,
-    ) -> Result<RunId, SubmitError> {
-        if wish.prompt.trim().is_empty() {
+    /// What would serve this run; an error when it would not be taken.
+    pub fn check(&self, wish: &CreateRun) -> Result<Target, SubmitError> {
+        if is_blank(&wish.prompt) {
             return Err(SubmitError::EmptyPrompt);
         }
         if wish.prompt.len() > MAX_PROMPT {
@@ -55,11 +61,18 @@ impl Execution {
                 found: wish.prompt.len(),
             });
         }
-        let target = Target::choose(
-            &self.services.config,
-            wish.provider.as_deref(),
-            wish.model.as_deref(),
-        )?;
+        let (provider, model) = (wish.provider.as_deref(), wish.model.as_deref());
+        Ok(Target::choose(&self.services.config, provider, model)?)
+    }
+
+    /// Creates a run in a session and wakes its execution. The same key gives the same run.
+    pub async fn submit(
+        &self,
+        session_id: &SessionId,
+        wish: &CreateRun,
+        idempotency_key: Option<&str>,
+    ) -> Result<RunId, SubmitError> {
+        let target = self.check(wish)?;
         let at = self.services.clock.now_ms();
         let run_id = RunId::from_uuid(Uuid::now_v7());
         let ops = [
@@ -109,7 +122,10 @@ impl Execution {
         };
         match self.services.store.create_run(&new, &batch).await? {
             RunCreation::NoSession => Err(SubmitError::NoSession(session_id.clone())),
-            RunCreation::Repeated(known) => Ok(known),
+            RunCreation::Repeated(known) => match self.services.store.prompt_of(&known).await? {
+                Some(prompt) if prompt != wish.prompt.as_bytes() => Err(SubmitError::KeyReused),
+                _ => Ok(known),
+            },
             RunCreation::Created => {
                 self.services.store.title_session(session_id, &title).await?;
                 self.hub.session_changed(session_id.clone());

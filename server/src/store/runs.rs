@@ -155,6 +155,16 @@ impl Store {
         .transpose()
     }
 
+    /// The bytes of a run's prompt; none when there is no such run.
+    pub async fn prompt_of(&self, run_id: &RunId) -> Result<Option<Vec<u8>>, StoreError> {
+        let row: Option<(Vec<u8>,)> =
+            sqlx::query_as("select text from messages where run_id = $1 order by seq limit 1")
+                .bind(run_id.as_str())
+                .fetch_optional(self.pool())
+                .await?;
+        Ok(row.map(|(text,)| text))
+    }
+
     /// The session of a run.
     pub async fn session_of(&self, run_id: &RunId) -> Result<Option<SessionId>, StoreError> {
         let row: Option<(String,)> = sqlx::query_as("select session_id from runs where run_id = $1")

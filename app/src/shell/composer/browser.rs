@@ -5,11 +5,13 @@ use leptos::html::{Form, Select, Textarea};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
+use protocol::MAX_PROMPT;
 use protocol::api::{CreateRun, CreateSession, Problem};
 use protocol::id::SessionId;
 
 use super::{Draft, Sending, Target, Tried};
 use crate::data::api;
+use crate::ui::format::bytes;
 
 /// Ctrl or Cmd with Enter sends; Enter alone makes a new line.
 pub(super) fn on_key(form: NodeRef<Form>) -> impl Fn(KeyboardEvent) + 'static {
@@ -46,6 +48,15 @@ pub(super) fn on_submit(
             sending
                 .problem
                 .set(Some("Write what is to be done first.".to_owned()));
+            return;
+        }
+        if draft.prompt.len() > MAX_PROMPT {
+            let words = format!(
+                "The prompt has {}; at most {} are taken. Nothing was sent.",
+                bytes(draft.prompt.len() as u64),
+                bytes(MAX_PROMPT as u64)
+            );
+            sending.problem.set(Some(words));
             return;
         }
         match target {

@@ -35,11 +35,15 @@ impl Check<'_> {
     }
 
     fn provider(&self, key: &str, provider: &ProviderSettings) -> Result<ProviderConfig, ConfigError> {
-        if provider.kind == ProviderKind::Gemini {
+        if let ProviderKind::Gemini | ProviderKind::OpenaiResponses = provider.kind {
+            let word = match provider.kind {
+                ProviderKind::Gemini => "gemini",
+                _ => "openai_responses",
+            };
             return self.wrong(
                 &format!("{key}.kind"),
-                "\"gemini\", for which there is no adapter yet",
-                "`anthropic`, `openai_chat` or `openai_responses`",
+                format!("{word:?}, for which there is no adapter yet"),
+                "`anthropic` or `openai_chat`",
             );
         }
         let api_key = match provider.api_key_env.as_str() {
@@ -47,9 +51,19 @@ impl Check<'_> {
             variable => match self.inputs.variable(variable) {
                 Some(value) => Some(self.api_key(&format!("{key}.api_key_env"), variable, value)?),
                 None => {
+                    // Somebody may have put the key itself here.
+                    let is_name = variable
+                        .bytes()
+                        .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+                    let found = if is_name {
+                        format!("{variable:?}, and the environment has no such variable, or it is empty")
+                    } else {
+                        "a text that is no name of a variable in the environment (not shown: it may be a key)"
+                            .to_owned()
+                    };
                     return self.wrong(
                         &format!("{key}.api_key_env"),
-                        format!("{variable:?}, and the environment has no such variable, or it is empty"),
+                        found,
                         "the name of a variable that holds the key; leave it out for an endpoint that wants none",
                     );
                 }
