@@ -135,6 +135,9 @@ pub(super) async fn guard(State(state): State<AppState>, request: Request, next:
         return (challenge, ApiError::Unauthorized).into_response();
     }
     let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
+    if asked == "/" {
+        return Redirect::to(SIGN_IN).into_response();
+    }
     let next = utf8_percent_encode(asked, NON_ALPHANUMERIC);
     Redirect::to(&format!("{SIGN_IN}?next={next}")).into_response()
 }

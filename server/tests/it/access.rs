@@ -30,11 +30,16 @@ fn socket(server: &TestServer) -> reqwest::RequestBuilder {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_token_every_page_call_and_socket_wants_it() {
     let server = guarded().await;
-    for path in ["/", "/s/ses_1", "/nonsense", "/pkg/runloom.js"] {
+    for (path, form) in [
+        ("/", "/sign-in"),
+        ("/s/1?node=2", "/sign-in?next=%2Fs%2F1%3Fnode%3D2"),
+        ("/nonsense", "/sign-in?next=%2Fnonsense"),
+        ("/pkg/runloom.js", "/sign-in?next=%2Fpkg%2Frunloom%2Ejs"),
+    ] {
         let answer = server.get(path).await;
         assert_eq!(
             (answer.status().as_u16(), &answer.headers()[LOCATION]),
-            (303, &"/sign-in".parse().unwrap()),
+            (303, &form.parse().unwrap()),
             "{path}"
         );
     }
@@ -100,7 +105,14 @@ async fn a_person_signs_in_with_a_form_and_gets_a_cookie_that_is_not_the_token()
     assert_eq!(wrong.status(), 401);
     assert!(wrong.headers().get(SET_COOKIE).is_none());
     let right = sign_in(TOKEN).await;
-    assert_eq!(right.status(), 303);
+    assert_eq!(
+        (right.status().as_u16(), &right.headers()[LOCATION]),
+        (303, &"/".parse().unwrap())
+    );
+    let linked = sign_in(&format!("{TOKEN}&next=%2Fs%2F1%3Fnode%3D2")).await;
+    assert_eq!(linked.headers()[LOCATION], "/s/1?node=2");
+    let asked = server.text("/sign-in?next=%2Fs%2F1%3Fnode%3D2").await;
+    assert!(asked.contains("name=\"next\" value=\"/s/1?node=2\""), "{asked}");
     let cookie = right.headers()[SET_COOKIE].to_str().unwrap().to_owned();
     assert!(
         cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),

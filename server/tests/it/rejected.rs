@@ -65,6 +65,8 @@ async fn a_body_that_is_not_json_or_not_the_right_json_says_where() {
     for body in ["{\"prompt\": ", "nonsense", "", "{\"prompt\": \"a\"} and more"] {
         assert_problem(asked.raw("application/json", body).await, 400, "malformed_json").await;
     }
+    let list = asked.server.post("/api/sessions", json!(["a title"])).await;
+    assert_problem(list, 422, "invalid_request").await;
     let unknown = asked.run(json!({ "prompt": "a", "colour": "red" })).await;
     let problem = assert_problem(unknown, 422, "invalid_request").await;
     assert!(problem.detail.contains("colour"), "{}", problem.detail);
@@ -104,7 +106,7 @@ async fn another_content_type_is_refused_so_that_no_form_of_another_site_gets_th
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_is_neither_empty_nor_longer_than_a_mebibyte() {
     let asked = Asked::new().await;
-    for prompt in ["", " \n\t "] {
+    for prompt in ["", " \n\t ", "\u{200b}\u{feff}"] {
         assert_problem(asked.run(json!({ "prompt": prompt })).await, 422, "empty_prompt").await;
     }
     let long = "x".repeat(2 * 1024 * 1024);
@@ -248,4 +250,51 @@ async fn a_wrong_idempotency_key_is_refused() {
             .json(&json!({ "prompt": "a" }));
         assert_problem(request.send().await.unwrap(), 422, "invalid_request").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_used_for_another_prompt_is_refused_and_for_the_same_one_gives_its_run() {
+    let asked = Asked::new().await;
+    let send = async |prompt: &str| {
+        let request = asked.request(Method::POST, &format!("/api/sessions/{}/runs", asked.session));
+        let request = request
+            .header("idempotency-key", "one")
+            .json(&json!({ "prompt": prompt }));
+        request.send().await.unwrap()
+    };
+    let first: Value = send("Say hello").await.json().await.unwrap();
+    let again: Value = send("Say hello").await.json().await.unwrap();
+    assert_eq!(first, again);
+    assert_problem(send("Say goodbye").await, 422, "idempotency_key_reused").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_is_refused_says_why_in_a_page_and_makes_no_session() {
+    let asked = Asked::new().await;
+    let sessions = async || {
+        asked
+            .server
+            .text("/api/sessions")
+            .await
+            .matches("session_id")
+            .count()
+    };
+    let before = sessions().await;
+    let long = format!("prompt={}", "x".repeat(2 * 1024 * 1024));
+    for (form, words) in [
+        ("prompt=hi&model=nope/nope", "nope"),
+        ("prompt=%20", "empty"),
+        ("model=a", "prompt"),
+        (&long, "1048576"),
+        (&"x".repeat(9 * 1024 * 1024), "too long"),
+    ] {
+        let request = asked.request(Method::POST, "/sessions");
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.body(form.to_owned()).send().await.unwrap();
+        assert!(answer.status().is_client_error());
+        assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains(words), "{page}");
+    }
+    assert_eq!(sessions().await, before);
 }
