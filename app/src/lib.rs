@@ -48,6 +48,11 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <App/>
                 // Behind the application: the browser does not need it in its view tree.
                 <IconSprite/>
+                <noscript>
+                    <p class="noscript">
+                        "Scripts are off: rows open by their link “Open in details”, and this page does not update. Load it again to see what came since."
+                    </p>
+                </noscript>
             </body>
         </html>
     }

@@ -91,7 +91,8 @@ pub fn span(started_at: Option<Timestamp>, finished_at: Option<Timestamp>, clock
         return "–".to_owned();
     };
     match finished_at {
-        Some(end) => format::duration(u64::try_from(end - start).unwrap_or(0)),
+        // What is over took some time, however little.
+        Some(end) => format::duration(u64::try_from(end - start).unwrap_or(0).max(1)),
         None => format::duration(clock.since(start)),
     }
 }

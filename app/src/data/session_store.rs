@@ -18,6 +18,15 @@ pub struct SessionStore {
     setup: StoredValue<Arc<Setup>>,
 }
 
+/// A session's title, or words that stand for one that it does not have yet.
+pub fn title_words(title: &str) -> &str {
+    if title.trim().is_empty() {
+        "Untitled"
+    } else {
+        title
+    }
+}
+
 impl SessionStore {
     /// From what the page was loaded with. A run without a snapshot (it cannot be read now) begins empty.
     pub fn new(page: &SessionPage) -> Self {
@@ -44,9 +53,10 @@ impl SessionStore {
         self.summary.with(|summary| summary.session_id.clone())
     }
 
-    /// Its title.
+    /// Its title, or words that stand for it before the first prompt.
     pub fn title(self) -> String {
-        self.summary.with(|summary| summary.title.clone())
+        self.summary
+            .with(|summary| title_words(&summary.title).to_owned())
     }
 
     /// What can be started.

@@ -13,6 +13,7 @@ use super::address;
 use crate::content::words;
 use crate::data::clock::{PageClock, date, datetime, day_of};
 use crate::data::port::{RunFilter, SessionQuery};
+use crate::data::session_store::title_words;
 use crate::ui::{Icon, IconName, StateMark, format};
 
 /// The sessions that are listed. A copy is another handle on them.
@@ -50,16 +51,21 @@ impl ListStore {
     /// Takes in a session that changed. A new one goes to the top, where the list shows everything that fits its filter.
     pub fn update(self, session: SessionSummary) {
         let id = session.session_id.clone();
+        let fits = self
+            .query
+            .with_value(|query| query.status.is_none_or(|filter| fits(&session, filter)));
         if let Some(row) = self.row(&id) {
             row.set(session);
+            if !fits {
+                self.order.update(|order| order.retain(|known| *known != id));
+                self.rows.update_value(|rows| drop(rows.remove(&id)));
+            }
             return;
         }
-        let belongs = self.query.with_value(|query| {
-            query.search.is_none()
-                && query.before.is_none()
-                && query.status.is_none_or(|filter| fits(&session, filter))
-        });
-        if belongs {
+        let is_open = self
+            .query
+            .with_value(|query| query.search.is_none() && query.before.is_none());
+        if fits && is_open {
             self.rows
                 .update_value(|rows| drop(rows.insert(id.clone(), ArcRwSignal::new(session))));
             self.order.update(|order| order.insert(0, id));
@@ -185,7 +191,7 @@ fn SessionRow(row: ArcRwSignal<SessionSummary>) -> impl IntoView {
         row.with_untracked(|session| (session.session_id.clone(), session.kind, session.created_at));
     let title = {
         let row = row.clone();
-        Memo::new(move |_| row.with(|session| session.title.clone()))
+        Memo::new(move |_| row.with(|session| title_words(&session.title).to_owned()))
     };
     let current = Memo::new(move |_| row.with(|session| session.current_run().cloned()));
     let state = Signal::derive(move || {
@@ -196,7 +202,10 @@ fn SessionRow(row: ArcRwSignal<SessionSummary>) -> impl IntoView {
     });
     let state_words = Signal::derive(move || {
         current
-            .with(|run| run.as_ref().map_or("empty", |run| words::run_word(run.status)))
+            .with(|run| {
+                run.as_ref()
+                    .map_or("no prompt yet", |run| words::run_word(run.status))
+            })
             .to_owned()
     });
     let now = move || current.with(|run| run.as_ref().map(now_words).unwrap_or_default());
