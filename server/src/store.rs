@@ -14,6 +14,9 @@ pub mod runs;
 pub mod sessions;
 #[doc(hidden)]
 pub mod test_support;
+pub mod wake;
+
+use std::sync::Arc;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
@@ -26,6 +29,9 @@ pub enum StoreError {
     /// The migrations could not be applied.
     #[error("migrations: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
+    /// The recorder could not write it.
+    #[error("not written: {0}")]
+    NotWritten(String),
     /// A row that this version cannot read.
     #[error("table {table}, row {row}: {problem}")]
     Row {
@@ -66,7 +72,8 @@ impl StoreError {
                 | sqlx::Error::PoolTimedOut
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed,
-            ) => true,
+            )
+            | Self::NotWritten(_) => true,
             Self::Database(_) | Self::Migrate(_) | Self::Row { .. } => false,
         }
     }
@@ -76,6 +83,8 @@ impl StoreError {
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    /// Tells the wake-ups of this process from those of others.
+    process: Arc<str>,
 }
 
 impl Store {
@@ -93,7 +102,8 @@ impl Store {
             .acquire_timeout(std::time::Duration::from_secs(10))
             .connect_with(options)
             .await?;
-        Ok(Self { pool })
+        let process = uuid::Uuid::now_v7().simple().to_string().into();
+        Ok(Self { pool, process })
     }
 
     /// Brings the tables up to this version.
@@ -104,6 +114,11 @@ impl Store {
     /// The connections.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// The name of this process in wake-ups.
+    pub fn process(&self) -> &str {
+        &self.process
     }
 
     /// Whether the database answers.

@@ -32,4 +32,5 @@ mod several_servers;
 mod states;
 mod stopping;
 mod viewer;
+mod watching_elsewhere;
 mod whole_run;
