@@ -13,6 +13,7 @@ mod catching_up;
 mod client_frames;
 mod command_line;
 mod context;
+mod durable_snapshot;
 mod endings;
 mod harness;
 mod heartbeat;
