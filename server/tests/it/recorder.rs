@@ -116,8 +116,12 @@ impl Owner {
 }
 
 pub(crate) fn running() -> Op {
+    run_is(RunStatus::Running)
+}
+
+pub(crate) fn run_is(status: RunStatus) -> Op {
     Op::RunUpdated(RunUpdated {
-        status: RunStatus::Running,
+        status,
         error: None,
         usage: None,
         extra: Extra::new(),

@@ -7,6 +7,7 @@ use protocol::state::{RunStatus, StreamActivity};
 use server::store::test_support::TestDatabase;
 
 use crate::harness::{Setup, TestServer};
+use crate::kill_matrix::in_parts;
 use crate::proxy::Proxy;
 use crate::states::{assert_equal, end, text};
 use crate::viewer::Viewer;
@@ -181,4 +182,43 @@ async fn a_listener_that_is_ended_by_the_database_listens_again() {
     server.provider.open("slow:middle").await;
     let seen = far.until_end(&run).await.clone();
     owner.assert_same(&seen).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_up_comes_at_once_and_not_with_the_next_look() {
+    // Looking alone finds a part every five seconds.
+    const PARTS: u32 = 12;
+    let owner = TestServer::start_with(Setup {
+        scenarios: vec![in_parts(PARTS)],
+        ..Setup::default()
+    })
+    .await;
+    for number in 0..PARTS {
+        owner.provider.arm(&format!("parts:{number}")).await;
+    }
+    let run = owner.run("parts", "openai").await;
+    owner.provider.reached("parts:0").await;
+    let other = beside(&owner, Setup::default()).await;
+    let mut far = other.watch(&run).await;
+    let begun = std::time::Instant::now();
+    for number in 0..PARTS {
+        far.until_text(&run, &format!("Part {number} is whole.")).await;
+        owner.provider.open(&format!("parts:{number}")).await;
+    }
+    far.until_end(&run).await;
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(25),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_gives_its_claims_back_and_another_one_executes_what_waits() {
+    let (one, two) = pair().await;
+    one.execution.shut_down().await;
+    for _ in 0..5 {
+        let run = two.run("max_tokens", "openai").await;
+        assert_eq!(end(&two.ended(&run).await).0, RunStatus::Succeeded);
+    }
 }
