@@ -240,7 +240,7 @@ async fn a_server_that_is_killed_at_any_kind_of_moment_loses_nothing_that_was_se
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_at_a_random_moment_loses_nothing_that_was_seen() {
-    let (count, seed) = if is_long() { (50, 1) } else { (4, 2) };
+    let (count, seed) = if is_long() { (50, 1) } else { (3, 2) };
     let mut dice = Dice::new(seed);
     for number in 0..count {
         let provider = Provider::start_at("20".parse().unwrap(), Vec::new()).await;
@@ -249,7 +249,7 @@ async fn a_server_that_is_killed_at_a_random_moment_loses_nothing_that_was_seen(
         let run = process.run("welcome").await;
         let mut viewer = Viewer::connect(&process.base).await;
         viewer.subscribe(&run, 0).await;
-        let at = 1 + dice.below(90);
+        let at = 1 + dice.below(60);
         let is_there = |state: &RunState| state.seq() >= at || state.run().status.is_final();
         let seen = viewer.until(&run, is_there).await.clone();
         process.kill();
