@@ -9,6 +9,7 @@ use protocol::fold::{Applied, RunState};
 use protocol::id::{AttemptId, NodeId, RunId};
 use protocol::model::{Attempt, BlockState};
 use protocol::op::{BlockDelta, Entry, NodeOutput, Op};
+use protocol::state::Retention;
 use serde_json::json;
 
 use super::Services;
@@ -16,6 +17,7 @@ use super::ops::{node_running, notice, stream_path};
 use super::recorder::RunWriter;
 use super::turn::round::Round;
 use crate::provider::ProviderEvent;
+use crate::store::StoreError;
 use crate::store::queue::{Claim, Predecessor};
 use crate::stream::replay;
 
@@ -49,7 +51,7 @@ pub(super) async fn begin(
         .collect();
     for attempt in running {
         let run_id = &state.run().run_id;
-        let Some(rounds) = recorded(services, run_id, attempt).await else {
+        let Some(rounds) = recorded(services, state, attempt).await else {
             continue;
         };
         let rebuilt = rebuild(run_id, &attempt.node_id, &attempt.attempt_id, rounds, at).await;
@@ -82,9 +84,23 @@ fn says(generation: u64, predecessor: &Predecessor) -> Op {
 
 /// What the transcript holds of an attempt, where it can be reached. An attempt has one owner, so lines that name it
 /// were written in its generation.
-async fn recorded(services: &Services, run_id: &RunId, attempt: &Attempt) -> Option<Vec<Vec<ProviderEvent>>> {
-    let endpoint = services.config.provider(&attempt.provider)?.endpoint();
+async fn recorded(
+    services: &Services,
+    state: &RunState,
+    attempt: &Attempt,
+) -> Option<Vec<Vec<ProviderEvent>>> {
+    let provider = services.config.provider(&attempt.provider)?;
+    let run_id = &state.run().run_id;
+    match is_redacted(services, state, attempt, provider.reasoning).await {
+        Ok(true) => return None,
+        Ok(false) => {}
+        Err(error) => {
+            tracing::warn!(run.id = %run_id, %error, "the session cannot be read; the rows are kept as they are");
+            return None;
+        }
+    }
     let stream = stream_path(&attempt.node_id);
+    let endpoint = provider.endpoint();
     let rounds = replay::rounds(
         &services.transcripts,
         run_id.as_str(),
@@ -102,6 +118,22 @@ async fn recorded(services: &Services, run_id: &RunId, attempt: &Attempt) -> Opt
     }
 }
 
+/// Whether the transcript is not what the provider sent: reasoning that is not saved is replaced in it, wherever it
+/// stands.
+async fn is_redacted(
+    services: &Services,
+    state: &RunState,
+    attempt: &Attempt,
+    of_provider: Retention,
+) -> Result<bool, StoreError> {
+    let mut blocks = state.blocks_of(&attempt.attempt_id);
+    if of_provider == Retention::NotSaved || blocks.any(|block| block.body.is_unsaved()) {
+        return Ok(true);
+    }
+    let session = services.store.session(&state.run().session_id).await?;
+    Ok(session.is_none_or(|session| session.settings.reasoning == Some(Retention::NotSaved)))
+}
+
 /// The ops that the execution of these rounds has written, or would have.
 async fn rebuild(
     run_id: &RunId,
@@ -116,7 +148,15 @@ async fn rebuild(
         let count = rounds.len();
         for (events, number) in rounds.into_iter().zip(0_u32..) {
             let is_whole = replay::is_complete(&events);
-            let mut round = Round::new(&writer, node_id, attempt_id, number, next_index, next_ordinal);
+            let mut round = Round::new(
+                &writer,
+                node_id,
+                attempt_id,
+                number,
+                next_index,
+                next_ordinal,
+                Retention::Saved,
+            );
             for event in events {
                 round.take(event).await;
             }

@@ -213,6 +213,9 @@ async fn read_on(store: &Store, channel: &Channel) -> Result<(), StoreError> {
         };
         let entries = journal::after(store.pool(), channel.run_id(), known, PORTION).await?;
         let is_last = entries.len() < PORTION as usize;
+        if channel.is_owned() {
+            break;
+        }
         channel.publish_ops(entries);
         if is_last {
             break;

@@ -89,9 +89,12 @@ impl Worker {
         match self.services.store.claim_if_queued(&self.owner, run_id).await? {
             None => Ok(false),
             Some(claim) => {
-                self.close(&claim, &Ending::Cancelled).await?;
+                let closed = self.close(&claim, &Ending::Cancelled).await;
+                if closed.is_err() {
+                    self.give_back(&claim).await;
+                }
                 self.look_at_queue();
-                Ok(true)
+                closed.map(|()| true)
             }
         }
     }
@@ -124,12 +127,7 @@ impl Worker {
                 return;
             }
             match self.services.store.claim_queued(&self.owner).await {
-                Ok(Some(claim)) if self.stopping.is_cancelled() => {
-                    if let Err(error) = self.services.store.release(&self.owner, &claim).await {
-                        tracing::warn!(run.id = %claim.run_id, %error, "a claim is not given back; its lease ends");
-                    }
-                    return;
-                }
+                Ok(Some(claim)) if self.stopping.is_cancelled() => return self.give_back(&claim).await,
                 Ok(Some(claim)) => {
                     let worker = Arc::clone(&self);
                     self.runs.spawn(async move {
@@ -150,6 +148,13 @@ impl Worker {
                     }
                 }
             }
+        }
+    }
+
+    /// Gives back a claim of a run that was not begun.
+    async fn give_back(&self, claim: &Claim) {
+        if let Err(error) = self.services.store.release(&self.owner, claim).await {
+            tracing::warn!(run.id = %claim.run_id, %error, "a claim is not given back; its lease ends");
         }
     }
 

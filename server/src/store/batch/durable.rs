@@ -148,6 +148,9 @@ fn metadata<'a>(state: &'a RunState, node_id: &'a NodeId) -> Metadata<'a> {
 fn bounded(block: &Block, left: &mut usize) -> Block {
     let mut bounded = body_without_text(block);
     bounded.extra.clone_from(&block.extra);
+    if block.body.is_unsaved() {
+        return bounded;
+    }
     let (Some(content), Some(known), BlockState::Ended(end)) =
         (bounded.body.content_mut(), block.body.content(), &block.state)
     else {
