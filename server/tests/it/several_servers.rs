@@ -42,6 +42,29 @@ async fn a_cancel_that_another_server_takes_reaches_the_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_reaches_the_owner_at_once_and_not_with_its_next_look() {
+    // Looking alone finds one every five seconds.
+    const RUNS: u32 = 8;
+    let one = TestServer::start().await;
+    let two = beside(&one).await;
+    one.provider.arm("slow:middle").await;
+    let mut begun = None;
+    for _ in 0..RUNS {
+        let run = one.run("slow", "openai").await;
+        let mut viewer = one.watch(&run).await;
+        viewer.until_text(&run, "takes its time. ").await;
+        let other = if one.execution.owns(&run) { &two } else { &one };
+        assert!(!other.execution.owns(&run));
+        begun.get_or_insert_with(std::time::Instant::now);
+        assert_eq!(other.cancel(&run).await, 202);
+        let seen = viewer.until_end(&run).await;
+        assert_eq!((end(seen).0, seen.generation()), (RunStatus::Cancelled, 1));
+    }
+    let took = begun.unwrap().elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_lost_its_run_to_another_one_writes_nothing_more() {
     let owner = TestServer::start().await;
     owner.provider.arm("slow:middle").await;
