@@ -6,16 +6,14 @@
 //! those that it lacks. What it has already is never contradicted: where both differ the transcript is left alone.
 
 use protocol::fold::{Applied, RunState};
-use protocol::id::{AttemptId, NodeId, RunId};
 use protocol::model::{Attempt, BlockState};
 use protocol::op::{BlockDelta, Entry, NodeOutput, Op};
 use protocol::state::Retention;
 use serde_json::json;
 
 use super::Services;
-use super::ops::{node_running, notice, stream_path};
-use super::recorder::RunWriter;
-use super::turn::round::Round;
+use super::ops::{notice, stream_path};
+use super::turn::rebuild;
 use crate::provider::ProviderEvent;
 use crate::store::StoreError;
 use crate::store::queue::{Claim, Predecessor};
@@ -134,62 +132,19 @@ async fn is_redacted(
     Ok(session.is_none_or(|session| session.settings.reasoning == Some(Retention::NotSaved)))
 }
 
-/// The ops that the execution of these rounds has written, or would have.
-async fn rebuild(
-    run_id: &RunId,
-    node_id: &NodeId,
-    attempt_id: &AttemptId,
-    rounds: Vec<Vec<ProviderEvent>>,
-    at: i64,
-) -> Vec<Op> {
-    let (writer, collected) = RunWriter::collecting(run_id);
-    let execute = async move {
-        let (mut next_index, mut next_ordinal) = (0, 0);
-        let count = rounds.len();
-        for (events, number) in rounds.into_iter().zip(0_u32..) {
-            let is_whole = replay::is_complete(&events);
-            let mut round = Round::new(
-                &writer,
-                node_id,
-                attempt_id,
-                number,
-                next_index,
-                next_ordinal,
-                Retention::Saved,
-            );
-            for event in events {
-                round.take(event).await;
-            }
-            if !is_whole {
-                break;
-            }
-            let end = round.complete(at).await;
-            (next_index, next_ordinal) = (end.next_index, end.next_ordinal);
-            // Where the model was asked again its calls had been run, though nothing says how they ended.
-            if (number as usize) + 1 < count {
-                for call in end.calls.iter().filter(|call| call.call.parsed.is_ok()) {
-                    writer.write(node_running(call.node.id())).await;
-                }
-            }
-        }
-    };
-    let ((), ops) = tokio::join!(execute, collected.ops());
-    ops
-}
-
 /// Those of the rebuilt ops that the state lacks, applied to it. They end where both differ.
 fn missing(state: &mut RunState, rebuilt: Vec<Op>, at: i64) -> Vec<Op> {
     let mut ops = Vec::new();
     for op in rebuilt {
         match compare(state, op) {
-            Known::All => {}
-            Known::Not(op) => {
+            Ok(None) => {}
+            Ok(Some(op)) => {
                 if !apply(state, at, &op) {
                     break;
                 }
                 ops.push(op);
             }
-            Known::Otherwise => break,
+            Err(Differs) => break,
         }
     }
     ops
@@ -207,100 +162,92 @@ fn apply(state: &mut RunState, at: i64, op: &Op) -> bool {
     matches!(state.apply(&entry), Ok(Applied::Changed(_)))
 }
 
-/// What a state knows of an op.
-enum Known {
-    /// All of it.
-    All,
-    /// Nothing, or not this rest of it.
-    Not(Op),
-    /// Something else in its place.
-    Otherwise,
-}
+/// A state knows something else in the place of an op.
+struct Differs;
 
-fn compare(state: &RunState, op: Op) -> Known {
+/// What a state lacks of an op: none when it knows all of it.
+fn compare(state: &RunState, op: Op) -> Result<Option<Op>, Differs> {
     match op {
         Op::BlockStarted(op) => match state.block(&op.block_id) {
-            None => Known::Not(Op::BlockStarted(op)),
-            Some(known) if known.body.kind() == op.body.kind() => Known::All,
-            Some(_) => Known::Otherwise,
+            None => Ok(Some(Op::BlockStarted(op))),
+            Some(known) if known.body.kind() == op.body.kind() => Ok(None),
+            Some(_) => Err(Differs),
         },
         Op::BlockDelta(op) => {
             let Some(block) = state.block(&op.block_id) else {
-                return Known::Otherwise;
+                return Err(Differs);
             };
             let Some(content) = block.body.content() else {
-                return Known::Otherwise;
+                return Err(Differs);
             };
             match rest(&content.text, op.offset, &op.delta) {
-                Some("") => Known::All,
-                Some(rest) if block.state == BlockState::Streaming => {
-                    Known::Not(Op::BlockDelta(BlockDelta {
-                        offset: content.text.len() as u64,
-                        delta: rest.to_owned(),
-                        ..op.clone()
-                    }))
-                }
-                Some(_) | None => Known::Otherwise,
+                Some("") => Ok(None),
+                Some(rest) if block.state == BlockState::Streaming => Ok(Some(Op::BlockDelta(BlockDelta {
+                    offset: content.text.len() as u64,
+                    delta: rest.to_owned(),
+                    ..op.clone()
+                }))),
+                Some(_) | None => Err(Differs),
             }
         }
         Op::BlockFinished(op) => match state.block(&op.block_id) {
-            Some(block) if block.state != BlockState::Streaming => Known::All,
+            Some(block) if block.state != BlockState::Streaming => Ok(None),
             Some(block) => {
                 let bytes = block.body.content().map(|content| content.text.len() as u64);
                 match bytes.is_none_or(|bytes| bytes == op.bytes) {
-                    true => Known::Not(Op::BlockFinished(op)),
-                    false => Known::Otherwise,
+                    true => Ok(Some(Op::BlockFinished(op))),
+                    false => Err(Differs),
                 }
             }
-            None => Known::Otherwise,
+            None => Err(Differs),
         },
         Op::NodeStarted(mut op) => match state.node(&op.node_id) {
-            Some(_) => Known::All,
+            Some(_) => Ok(None),
             None => {
                 // Attempts before may have made calls, too.
                 let siblings = op.parent_id.as_ref().map(|parent| state.children(parent));
                 op.ordinal = siblings
                     .and_then(|siblings| siblings.map(|node| node.ordinal + 1).max())
                     .unwrap_or_default();
-                Known::Not(Op::NodeStarted(op))
+                Ok(Some(Op::NodeStarted(op)))
             }
         },
         Op::NodeOutput(op) => {
             let Some(node) = state.node(&op.node_id) else {
-                return Known::Otherwise;
+                return Err(Differs);
             };
             let known = node.outputs.get(&op.channel).map_or("", |output| &output.text);
             match rest(known, op.offset, &op.text) {
-                Some("") => Known::All,
-                Some(rest) if node.state.end().is_none() => Known::Not(Op::NodeOutput(NodeOutput {
+                Some("") => Ok(None),
+                Some(rest) if node.state.end().is_none() => Ok(Some(Op::NodeOutput(NodeOutput {
                     offset: known.len() as u64,
                     text: rest.to_owned(),
                     ..op.clone()
-                })),
-                Some(_) | None => Known::Otherwise,
+                }))),
+                Some(_) | None => Err(Differs),
             }
         }
         Op::NodeUpdated(op) => match state.node(&op.node_id) {
-            Some(node) if node.started_at.is_some() || node.state.end().is_some() => Known::All,
-            Some(_) => Known::Not(Op::NodeUpdated(op)),
-            None => Known::Otherwise,
+            Some(node) if node.started_at.is_some() || node.state.end().is_some() => Ok(None),
+            Some(_) => Ok(Some(Op::NodeUpdated(op))),
+            None => Err(Differs),
         },
         Op::NodeFinished(op) => match state.node(&op.node_id) {
-            Some(node) if node.state.end().is_some() => Known::All,
-            Some(_) => Known::Not(Op::NodeFinished(op)),
-            None => Known::Otherwise,
+            Some(node) if node.state.end().is_some() => Ok(None),
+            Some(_) => Ok(Some(Op::NodeFinished(op))),
+            None => Err(Differs),
         },
         Op::Notice(op) => {
             let is_known = state.notices().iter().any(|known| {
                 known.code == op.code && known.node_id == op.node_id && known.detail == op.detail
             });
             match is_known {
-                true => Known::All,
-                false => Known::Not(Op::Notice(op)),
+                true => Ok(None),
+                false => Ok(Some(Op::Notice(op))),
             }
         }
         // A round writes no others.
-        _ => Known::All,
+        _ => Ok(None),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The turn loop of one model node: request → blocks → tool calls → results → next round, in one attempt, until the
 //! model stops or something ends it.
 
-pub(super) mod round;
+mod rebuild;
+mod round;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use protocol::model::{ErrorInfo, Usage};
 use protocol::op::{AttemptStarted, Op};
 use protocol::state::{AttemptReason, AttemptStatus, Retention};
 
+pub(super) use self::rebuild::rebuild;
 use self::round::{Round, RoundEnd};
 use super::dispatch;
 use super::live::Live;

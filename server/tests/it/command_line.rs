@@ -85,7 +85,7 @@ impl Process {
             child,
             base,
             http: client(),
-            folder: folder,
+            folder,
         }
     }
 

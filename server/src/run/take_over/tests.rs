@@ -1,6 +1,6 @@
 use super::*;
 use protocol::Extra;
-use protocol::id::{AttemptId, OccurrenceId, SessionId};
+use protocol::id::{AttemptId, NodeId, OccurrenceId, RunId, SessionId};
 use protocol::op::{AttemptStarted, RunUpdated};
 use protocol::state::{AttemptReason, BlockStatus, Channel, Executor, NodeKind, NodeStatus, RunStatus};
 use uuid::Uuid;

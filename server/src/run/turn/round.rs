@@ -28,7 +28,7 @@ enum Open {
 }
 
 /// A round that is being read.
-pub(in crate::run) struct Round<'a> {
+pub(super) struct Round<'a> {
     writer: &'a RunWriter,
     node_id: &'a NodeId,
     attempt_id: &'a AttemptId,
@@ -41,20 +41,20 @@ pub(in crate::run) struct Round<'a> {
 }
 
 /// What a complete round gave.
-pub(in crate::run) struct RoundEnd {
-    pub(in crate::run) round: u32,
-    pub(in crate::run) next_index: u32,
-    pub(in crate::run) next_ordinal: u32,
-    pub(in crate::run) parts: Vec<AssistantPart>,
-    pub(in crate::run) calls: Vec<Call>,
-    pub(in crate::run) usage: Option<Usage>,
-    pub(in crate::run) stop: Option<StopReason>,
-    pub(in crate::run) stop_word: Option<String>,
-    pub(in crate::run) has_content: bool,
+pub(super) struct RoundEnd {
+    pub(super) round: u32,
+    pub(super) next_index: u32,
+    pub(super) next_ordinal: u32,
+    pub(super) parts: Vec<AssistantPart>,
+    pub(super) calls: Vec<Call>,
+    pub(super) usage: Option<Usage>,
+    pub(super) stop: Option<StopReason>,
+    pub(super) stop_word: Option<String>,
+    pub(super) has_content: bool,
 }
 
 impl<'a> Round<'a> {
-    pub(in crate::run) fn new(
+    pub(super) fn new(
         writer: &'a RunWriter,
         node_id: &'a NodeId,
         attempt_id: &'a AttemptId,
@@ -78,17 +78,17 @@ impl<'a> Round<'a> {
     }
 
     /// The failure that the stream reported, once.
-    pub(in crate::run) fn take_error(&mut self) -> Option<ProviderError> {
+    pub(super) fn take_error(&mut self) -> Option<ProviderError> {
         self.content.error.take()
     }
 
     /// Whether the end marker came.
-    pub(in crate::run) fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.content.end == Some(StreamEnd::Complete)
     }
 
     /// Writes what an event says.
-    pub(in crate::run) async fn take(&mut self, event: ProviderEvent) {
+    pub(super) async fn take(&mut self, event: ProviderEvent) {
         self.content.apply(&event);
         match event {
             ProviderEvent::BlockStart { position, kind } => self.start(position, kind).await,
@@ -255,7 +255,7 @@ impl<'a> Round<'a> {
     }
 
     /// The stream ended as it should: texts are whole, calls wait to be dispatched.
-    pub(in crate::run) async fn complete(mut self, at: i64) -> RoundEnd {
+    pub(super) async fn complete(mut self, at: i64) -> RoundEnd {
         self.close_texts().await;
         let parsed: BTreeMap<Position, RoundCall> = self
             .content
@@ -304,7 +304,7 @@ impl<'a> Round<'a> {
     }
 
     /// The stream broke: texts are cut, and no call of the round is run.
-    pub(in crate::run) async fn cut(mut self, at: i64) -> Option<Usage> {
+    pub(super) async fn cut(mut self, at: i64) -> Option<Usage> {
         for (_, open) in std::mem::take(&mut self.open) {
             match open {
                 Open::Block(block) => block.finish(self.writer, BlockStatus::Cut).await,
