@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use protocol::Extra;
 use protocol::fold::RunState;
-use protocol::id::NodeId;
+use protocol::frame::ClientFrame;
+use protocol::id::{NodeId, RunId};
 use protocol::op::{NodeOutput, Op};
 use protocol::state::{Channel, RunStatus};
 use server::store::test_support::TestDatabase;
@@ -74,9 +75,14 @@ async fn a_viewer_of_one_frame_a_second_and_a_fast_one_both_get_all_of_it() {
     let watch_fast = async move {
         let mut known = 0;
         let deadline = Instant::now() + Duration::from_secs(seconds) + PATIENCE;
+        let mut acknowledged = Instant::now();
         while !is_over(&fast, &watched) {
             fast.next().await.unwrap();
             known = monotone(&fast, &watched, known);
+            if acknowledged.elapsed() >= Duration::from_secs(1) {
+                acknowledged = Instant::now();
+                acknowledge(&mut fast, &watched, known).await;
+            }
             assert!(Instant::now() < deadline);
         }
         fast
@@ -89,6 +95,7 @@ async fn a_viewer_of_one_frame_a_second_and_a_fast_one_both_get_all_of_it() {
             ticks.tick().await;
             slow.next().await.unwrap();
             known = monotone(&slow, &watched, known);
+            acknowledge(&mut slow, &watched, known).await;
         }
         let behind = known;
         while !is_over(&slow, &watched) {
@@ -112,7 +119,13 @@ async fn a_viewer_of_one_frame_a_second_and_a_fast_one_both_get_all_of_it() {
     assert_equal(slow.state(&run), &all);
 }
 
-fn is_over(viewer: &Viewer, run: &protocol::id::RunId) -> bool {
+/// A page says once a second how far it is; the server closes a connection that is silent.
+async fn acknowledge(viewer: &mut Viewer, run: &RunId, seq: u64) {
+    let run = run.clone();
+    viewer.send(&ClientFrame::Ack { run, seq }).await;
+}
+
+fn is_over(viewer: &Viewer, run: &RunId) -> bool {
     let is_final = |state: &RunState| state.run().status.is_final();
     viewer
         .runs
@@ -121,7 +134,7 @@ fn is_over(viewer: &Viewer, run: &protocol::id::RunId) -> bool {
 }
 
 /// What a viewer knows never gets less.
-fn monotone(viewer: &Viewer, run: &protocol::id::RunId, known: u64) -> u64 {
+fn monotone(viewer: &Viewer, run: &RunId, known: u64) -> u64 {
     let seq = viewer.runs.get(run).map_or(0, |watched| watched.state.seq());
     assert!(seq >= known, "from {known} to {seq}");
     seq
