@@ -210,6 +210,23 @@ export class Server {
     return digest;
   }
 
+  /** How other servers reach the database that this one runs. */
+  async databaseUrl() {
+    const password = (await readFile(join(this.dataDir, "postgres.password"), "utf8")).trim();
+    const lines = (await readFile(join(this.dataDir, "postgres", "data", "postmaster.pid"), "utf8")).split("\n");
+    return `postgres://runloom:${password}@localhost/runloom?host=${encodeURIComponent(lines[4])}`;
+  }
+
+  /** From now on it does nothing at all; the database that it runs goes on. */
+  pause() {
+    this.#child.kill("SIGSTOP");
+  }
+
+  /** It goes on. */
+  proceed() {
+    this.#child.kill("SIGCONT");
+  }
+
   /** kill -9. */
   async kill() {
     this.#child.kill("SIGKILL");

@@ -3,33 +3,12 @@
 import assert from "node:assert/strict";
 
 import { live, readRun, runIn, runThat } from "../support/content.mjs";
+import { assertKept, BROKEN, unsettled } from "../support/kept.mjs";
 import { suite } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
-const BROKEN = [/WebSocket connection to .* failed/, /net::ERR_(CONNECTION_(RESET|REFUSED|CLOSED|ABORTED)|EMPTY_RESPONSE)/];
 /** So long after its start nothing may be shown as running that is not. */
 const SETTLED_MS = 5_000;
-
-/** Everything that was seen is there: the same pieces in the same order, each with at least the same text. */
-function assertKept(before, after, where) {
-  assert.ok(after.pieces.length >= before.pieces.length, `${where}: no piece is missing`);
-  for (const [place, seen] of before.pieces.entries()) {
-    const kept = after.pieces[place];
-    assert.deepEqual([kept.id, kept.kind, kept.name], [seen.id, seen.kind, seen.name], where);
-    if (seen.kind === "text") {
-      assert.ok(kept.text.startsWith(seen.text), `${where}: “${kept.text}” begins with “${seen.text}”`);
-    }
-    if (seen.state === "complete" || seen.state === "succeeded") assert.deepEqual(kept, seen, where);
-  }
-}
-
-function unsettled(page) {
-  return page.evaluate(() =>
-    [...document.querySelectorAll("[data-state]")]
-      .filter((element) => ["running", "pending", "streaming", "queued", "waiting"].includes(element.dataset.state))
-      .map((element) => `${element.className} ${element.dataset.state}`),
-  );
-}
 
 async function killAndStart(server) {
   await server.kill();

@@ -55,7 +55,7 @@ pub enum ServerFrame {
     },
     /// Something went wrong; the connection stays open.
     Error {
-        /// The run, when it is about one; its subscription has ended then.
+        /// The run whose subscription has ended with it; none when it ends nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<RunId>,
         /// A stable code in snake case.

@@ -9,6 +9,8 @@
 //! | `turn` | the turn loop of a model node |
 //! | `dispatch` | runs the calls of a round |
 //! | `context` | what a request holds of earlier runs |
+//! | `wake` | hears what other servers changed, and publishes what they write |
+//! | `take_over` | says that an owner is gone, and completes what it had received |
 //! | [`recovery`] | closes what is open when an execution ends from outside |
 
 pub mod hub;
@@ -22,7 +24,9 @@ mod dispatch;
 mod live;
 mod ops;
 mod submit;
+mod take_over;
 mod turn;
+mod wake;
 mod worker;
 
 use std::sync::{Arc, OnceLock};
@@ -31,9 +35,10 @@ use protocol::id::RunId;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::hub::Hub;
+use self::hub::{Channel, Hub};
 use self::recorder::Recorder;
 pub use self::submit::SubmitError;
+use self::wake::Wake;
 use self::worker::Worker;
 use crate::clock::SharedClock;
 use crate::config::Config;
@@ -64,6 +69,7 @@ pub struct Execution {
     services: Arc<Services>,
     hub: Arc<Hub>,
     worker: Arc<Worker>,
+    wake: Arc<Wake>,
     tasks: TaskTracker,
 }
 
@@ -95,10 +101,17 @@ impl Execution {
             services.store.end_all_leases().await?;
         }
         let worker = Worker::start(Arc::clone(&services), recorder, &tasks);
+        let wake = Wake::start(
+            services.store.clone(),
+            Arc::clone(&hub),
+            Arc::clone(&worker),
+            &tasks,
+        );
         Ok(Arc::new(Self {
             services,
             hub,
             worker,
+            wake,
             tasks,
         }))
     }
@@ -106,6 +119,19 @@ impl Execution {
     /// What is handed to those who watch.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
+    }
+
+    /// Ops of a run that come after `known`, which a viewer has read, are published whoever writes them, for as long
+    /// as somebody holds the channel.
+    pub fn follow(&self, channel: &Arc<Channel>, known: u64) {
+        self.wake.follow(channel, known);
+    }
+
+    /// Whether this process writes a run now.
+    pub fn owns(&self, run_id: &RunId) -> bool {
+        self.hub
+            .existing(run_id)
+            .is_some_and(|channel| channel.is_owned())
     }
 
     /// The record.
@@ -142,6 +168,7 @@ impl Execution {
     pub async fn shut_down(&self) {
         let grace = std::time::Duration::from_secs(self.services.config.server.grace_seconds);
         self.worker.shut_down(grace).await;
+        self.wake.close();
         self.tasks.close();
         self.tasks.wait().await;
     }

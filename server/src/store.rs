@@ -14,6 +14,9 @@ pub mod runs;
 pub mod sessions;
 #[doc(hidden)]
 pub mod test_support;
+pub mod wake;
+
+use std::sync::Arc;
 
 use std::time::Duration;
 
@@ -38,6 +41,9 @@ pub enum StoreError {
     /// The migrations could not be applied.
     #[error("migrations: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
+    /// The recorder could not write it.
+    #[error("not written: {0}")]
+    NotWritten(String),
     /// A row that this version cannot read.
     #[error("table {table}, row {row}: {problem}")]
     Row {
@@ -79,7 +85,8 @@ impl StoreError {
                 | sqlx::Error::PoolTimedOut
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed,
-            ) => true,
+            )
+            | Self::NotWritten(_) => true,
             Self::Database(_) | Self::Migrate(_) | Self::Row { .. } => false,
         }
     }
@@ -120,6 +127,8 @@ async fn reach(options: &PgConnectOptions) -> Result<(), StoreError> {
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    /// Tells the wake-ups of this process from those of others.
+    process: Arc<str>,
 }
 
 impl Store {
@@ -138,7 +147,8 @@ impl Store {
             .acquire_timeout(PATIENCE)
             .connect_with(options)
             .await?;
-        Ok(Self { pool })
+        let process = uuid::Uuid::now_v7().simple().to_string().into();
+        Ok(Self { pool, process })
     }
 
     /// Brings the tables up to this version.
@@ -149,6 +159,11 @@ impl Store {
     /// The connections.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// The name of this process in wake-ups.
+    pub fn process(&self) -> &str {
+        &self.process
     }
 
     /// Whether the database answers.

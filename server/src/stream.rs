@@ -46,6 +46,7 @@
 mod clocks;
 mod model_stream;
 mod redact;
+pub(crate) mod replay;
 mod transcript;
 mod unsaved;
 

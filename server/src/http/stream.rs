@@ -14,12 +14,14 @@ use axum::response::Response;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use protocol::frame::{ClientFrame, ServerFrame, Subject, Topic};
-use protocol::id::{RunId, SessionId};
+use protocol::id::RunId;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::AppState;
+use crate::run::hub::SessionsChanged;
+use crate::store::sessions::SessionFilter;
 
 /// The heartbeat of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,27 +221,34 @@ fn text(frame: &ServerFrame) -> Option<Message> {
 }
 
 /// Sends the summaries of sessions that change.
-async fn sessions(state: AppState, mut changed: broadcast::Receiver<SessionId>, outgoing: Outgoing) {
+async fn sessions(state: AppState, mut changed: broadcast::Receiver<SessionsChanged>, outgoing: Outgoing) {
     loop {
-        let session = match changed.recv().await {
-            Ok(session) => session,
-            // The list shows the next change of whatever was missed.
-            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+        let store = state.execution.store();
+        let read = match changed.recv().await {
+            Ok(SessionsChanged::One(session)) => store.session(&session).await.map(Vec::from_iter),
+            // Some were missed: those that changed last are on the first page.
+            Ok(SessionsChanged::Any) | Err(broadcast::error::RecvError::Lagged(_)) => store
+                .sessions(&SessionFilter::default())
+                .await
+                .map(|list| list.map(|list| list.sessions).unwrap_or_default()),
             Err(broadcast::error::RecvError::Closed) => return,
         };
-        match state.execution.store().session(&session).await {
-            Ok(Some(session)) => {
-                let Some(frame) = text(&ServerFrame::SessionUpdated {
-                    session: Box::new(session),
-                }) else {
-                    continue;
-                };
-                if outgoing.send(frame).await.is_err() {
-                    return;
-                }
+        let sessions = match read {
+            Ok(sessions) => sessions,
+            Err(error) => {
+                tracing::warn!(%error, "sessions could not be read");
+                continue;
             }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "a session could not be read"),
+        };
+        for session in sessions {
+            let Some(frame) = text(&ServerFrame::SessionUpdated {
+                session: Box::new(session),
+            }) else {
+                continue;
+            };
+            if outgoing.send(frame).await.is_err() {
+                return;
+            }
         }
     }
 }

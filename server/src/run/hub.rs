@@ -2,17 +2,27 @@
 //!
 //! Each run that somebody writes or watches has one channel with a ring of frames. A viewer is a place in the ring;
 //! who falls out of it (more than 4 MiB or 10 s behind) is told so and reads the state anew.
+//!
+//! What a channel publishes comes from the recorder where this process owns the run, else from one reader that reads
+//! the journal whenever another owner wakes it ([`super::wake`]). Each op is published once, whoever comes with it.
+
+mod outgoing;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::frame::ServerFrame;
 use protocol::id::{NodeId, RunId, SessionId};
 use protocol::model::StreamState;
-use tokio::sync::{broadcast, watch};
+use protocol::op::Entry;
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
+
+pub(super) use self::outgoing::OutgoingStreams;
+use super::recorder::frames;
 
 /// The most bytes of frames that a viewer may be behind.
 const MAX_BEHIND_BYTES: usize = 4 * 1024 * 1024;
@@ -36,7 +46,18 @@ pub struct Frame {
 #[derive(Debug)]
 pub struct Hub {
     channels: Mutex<HashMap<RunId, Weak<Channel>>>,
-    sessions: broadcast::Sender<SessionId>,
+    sessions: broadcast::Sender<SessionsChanged>,
+    /// What the streams of this process are doing, on its way to the other ones.
+    outgoing: Arc<OutgoingStreams>,
+}
+
+/// Which sessions changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionsChanged {
+    /// This one.
+    One(SessionId),
+    /// Any of them: changes may have been missed.
+    Any,
 }
 
 /// The channel of one run.
@@ -44,6 +65,13 @@ pub struct Hub {
 pub struct Channel {
     run_id: RunId,
     ring: Mutex<Ring>,
+    /// The last op that was published, or from which on ops are: none while nobody has said so.
+    last_seq: Mutex<Option<u64>>,
+    /// Writers of this process.
+    owners: AtomicUsize,
+    /// Wakes the reader of the journal, where there is one.
+    reader: OnceLock<Arc<Notify>>,
+    outgoing: Arc<OutgoingStreams>,
     /// Counts the frames that were ever published.
     published: watch::Sender<u64>,
 }
@@ -67,6 +95,7 @@ impl Default for Hub {
         Self {
             channels: Mutex::default(),
             sessions: broadcast::channel(1024).0,
+            outgoing: Arc::default(),
         }
     }
 }
@@ -92,6 +121,10 @@ impl Hub {
         let channel = Arc::new(Channel {
             run_id: run_id.clone(),
             ring: Mutex::default(),
+            last_seq: Mutex::default(),
+            owners: AtomicUsize::new(0),
+            reader: OnceLock::new(),
+            outgoing: Arc::clone(&self.outgoing),
             published: watch::Sender::new(0),
         });
         channels.insert(run_id.clone(), Arc::downgrade(&channel));
@@ -100,20 +133,43 @@ impl Hub {
 
     /// What the live streams of a run are doing.
     pub fn streams(&self, run_id: &RunId) -> Vec<StreamState> {
-        let channel = lock(&self.channels).get(run_id).and_then(Weak::upgrade);
-        channel
+        self.existing(run_id)
             .map(|channel| lock(&channel.ring).streams.values().cloned().collect())
             .unwrap_or_default()
+    }
+
+    /// The channel of a run, when somebody holds it.
+    pub(super) fn existing(&self, run_id: &RunId) -> Option<Arc<Channel>> {
+        lock(&self.channels).get(run_id).and_then(Weak::upgrade)
+    }
+
+    /// The channels that are published by a reader: their runs are watched here and written elsewhere, or over.
+    pub(super) fn read_channels(&self) -> Vec<Arc<Channel>> {
+        let channels: Vec<_> = lock(&self.channels).values().filter_map(Weak::upgrade).collect();
+        channels
+            .into_iter()
+            .filter(|channel| channel.reader.get().is_some() && !channel.is_owned())
+            .collect()
+    }
+
+    /// What the streams of this process are doing, for the other ones.
+    pub(super) fn outgoing(&self) -> &Arc<OutgoingStreams> {
+        &self.outgoing
     }
 
     /// Says that a session changed.
     pub fn session_changed(&self, session_id: SessionId) {
         // Nobody may be listening.
-        let _ = self.sessions.send(session_id);
+        let _ = self.sessions.send(SessionsChanged::One(session_id));
+    }
+
+    /// Says that any session may have changed.
+    pub(super) fn sessions_changed(&self) {
+        let _ = self.sessions.send(SessionsChanged::Any);
     }
 
     /// Hears of sessions that changed.
-    pub fn sessions(&self) -> broadcast::Receiver<SessionId> {
+    pub fn sessions(&self) -> broadcast::Receiver<SessionsChanged> {
         self.sessions.subscribe()
     }
 }
@@ -132,8 +188,82 @@ impl Channel {
         }
     }
 
-    /// Publishes what a live stream is doing, and keeps it for those who come later.
+    /// Publishes ops that are committed, in order. Those that were published before are left out.
+    pub(super) fn publish_ops(&self, entries: impl IntoIterator<Item = Entry>) {
+        let mut last_seq = lock(&self.last_seq);
+        let new = entries
+            .into_iter()
+            .filter(|entry| last_seq.is_none_or(|known| entry.seq > known));
+        let mut published = None;
+        for frame in frames(new) {
+            let seqs = (frame.seq, frame.seq + frame.ops.len() as u64 - 1);
+            self.publish(&ServerFrame::ExecutionStream(frame), Some(seqs));
+            published = Some(seqs.1);
+        }
+        *last_seq = published.or(*last_seq);
+    }
+
+    /// Ops after this one are to be published, where nobody has said so yet: a viewer has read the state up to it.
+    pub(super) fn publish_after(&self, seq: u64) {
+        lock(&self.last_seq).get_or_insert(seq);
+    }
+
+    /// The last op that was published; none while nobody has asked for any.
+    pub(super) fn last_seq(&self) -> Option<u64> {
+        *lock(&self.last_seq)
+    }
+
+    /// The run.
+    pub(super) fn run_id(&self) -> &RunId {
+        &self.run_id
+    }
+
+    /// From now on this process writes the run, until the answer is dropped. What the streams of an owner before did
+    /// is over.
+    pub(super) fn own(self: &Arc<Self>) -> Ownership {
+        self.owners.fetch_add(1, Ordering::SeqCst);
+        lock(&self.ring).streams.clear();
+        Ownership(Arc::clone(self))
+    }
+
+    /// Whether this process writes the run.
+    pub(super) fn is_owned(&self) -> bool {
+        self.owners.load(Ordering::SeqCst) > 0
+    }
+
+    /// Wakes the reader, if there is one.
+    pub(super) fn wake_reader(&self) {
+        if let Some(reader) = self.reader.get() {
+            reader.notify_one();
+        }
+    }
+
+    /// The reader's alarm, when there is no reader yet: the asker has to become it.
+    pub(super) fn become_reader(&self) -> Option<Arc<Notify>> {
+        let alarm = Arc::new(Notify::new());
+        self.reader.set(Arc::clone(&alarm)).ok().map(|()| alarm)
+    }
+
+    /// Publishes what a live stream of this process is doing, and keeps it for those who come later.
     pub fn set_stream(&self, state: StreamState) {
+        self.outgoing.put(state.clone());
+        self.show_stream(state);
+    }
+
+    /// The same for a stream of another process. An older state than the known one is left out.
+    pub(super) fn set_foreign_stream(&self, state: StreamState) {
+        let is_newer = {
+            let ring = lock(&self.ring);
+            ring.streams
+                .get(&state.node_id)
+                .is_none_or(|known| known.n < state.n)
+        };
+        if is_newer && !self.is_owned() {
+            self.show_stream(state);
+        }
+    }
+
+    fn show_stream(&self, state: StreamState) {
         let frame = ServerFrame::StreamState(state.clone());
         lock(&self.ring).streams.insert(state.node_id.clone(), state);
         self.publish(&frame, None);
@@ -172,6 +302,25 @@ impl Channel {
             published,
             next,
         }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // Its reader ends.
+        self.wake_reader();
+    }
+}
+
+/// Says that this process writes a run.
+#[derive(Debug)]
+pub(super) struct Ownership(Arc<Channel>);
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        self.0.owners.fetch_sub(1, Ordering::SeqCst);
+        // Another owner may have written meanwhile.
+        self.0.wake_reader();
     }
 }
 
@@ -231,71 +380,4 @@ impl Subscription {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use uuid::Uuid;
-
-    fn frame(text: &str) -> ServerFrame {
-        ServerFrame::Error {
-            run_id: None,
-            code: "test".to_owned(),
-            detail: text.to_owned(),
-        }
-    }
-
-    fn hub_and_channel() -> (Hub, Arc<Channel>) {
-        let hub = Hub::default();
-        let channel = hub.channel(&RunId::from_uuid(Uuid::from_u128(1)));
-        (hub, channel)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_viewer_gets_every_frame_after_its_subscription_in_order() {
-        let (_hub, channel) = hub_and_channel();
-        channel.publish(&frame("before"), None);
-        let mut subscription = channel.subscribe();
-        for number in 0..3 {
-            channel.publish(&frame(&number.to_string()), Some((number, number)));
-        }
-        for number in 0..3 {
-            let Delivery::Frame(frame) = subscription.next().await else {
-                panic!("lagged")
-            };
-            assert_eq!(frame.first_seq, Some(number));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_viewer_too_many_bytes_behind_is_told_and_goes_on_from_now() {
-        let (_hub, channel) = hub_and_channel();
-        let mut slow = channel.subscribe();
-        let text = "x".repeat(64 * 1024);
-        for _ in 0..70 {
-            channel.publish(&frame(&text), None);
-        }
-        assert!(matches!(slow.next().await, Delivery::Lagged));
-        channel.publish(&frame("now"), None);
-        let Delivery::Frame(now) = slow.next().await else {
-            panic!("lagged")
-        };
-        assert!(String::from_utf8_lossy(&now.json).contains("now"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_viewer_too_long_behind_is_told() {
-        let (_hub, channel) = hub_and_channel();
-        let mut slow = channel.subscribe();
-        channel.publish(&frame("old"), None);
-        tokio::time::advance(Duration::from_secs(11)).await;
-        assert!(matches!(slow.next().await, Delivery::Lagged));
-    }
-
-    #[test]
-    fn a_channel_that_nobody_holds_is_forgotten() {
-        let hub = Hub::default();
-        for number in 0..1_000_u128 {
-            drop(hub.channel(&RunId::from_uuid(Uuid::from_u128(number))));
-        }
-        assert!(lock(&hub.channels).len() <= 66);
-    }
-}
+mod tests;

@@ -60,13 +60,15 @@ impl Live {
         node_id: NodeId,
         attempt_id: AttemptId,
     ) -> Self {
+        // The count goes on over attempts and owners: a state of an earlier one never replaces a later one.
+        let n = u64::try_from(clock.now_ms()).unwrap_or_default();
         Self {
             channel,
             clock,
             run_id,
             node_id,
             attempt_id,
-            n: 0,
+            n,
             shown: None,
             clocks: None,
             rate: Rate::default(),

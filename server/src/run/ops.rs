@@ -19,6 +19,11 @@ pub(super) fn plain(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }
 
+/// Where the transcript of a model node's stream lies, below its run.
+pub(super) fn stream_path(node_id: &NodeId) -> String {
+    format!("chat/{node_id}")
+}
+
 /// A text block that grows.
 #[derive(Debug)]
 pub(super) struct OpenBlock {

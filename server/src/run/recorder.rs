@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::commit::frames;
 use self::pending::Pending;
-use super::hub::{Channel, Hub};
+use super::hub::{Channel, Hub, Ownership};
 use crate::clock::SharedClock;
 use crate::store::Store;
 
@@ -98,6 +98,7 @@ struct OpenRun {
     pending: Pending,
     waiters: Vec<oneshot::Sender<Result<u64, RecordError>>>,
     channel: Arc<Channel>,
+    _ownership: Ownership,
     ended: Arc<Ended>,
 }
 
@@ -158,6 +159,7 @@ impl Recorder {
             state,
             pending: Pending::default(),
             waiters: Vec::new(),
+            _ownership: channel.own(),
             channel: Arc::clone(&channel),
             ended: Arc::clone(&ended),
         });
@@ -178,7 +180,36 @@ impl Recorder {
     }
 }
 
+/// What a writer handed over that writes to nobody.
+pub(super) struct Collected(mpsc::Receiver<Request>);
+
+impl Collected {
+    /// All ops, once the writer is dropped.
+    pub(super) async fn ops(mut self) -> Vec<Op> {
+        let mut ops = Vec::new();
+        while let Some(request) = self.0.recv().await {
+            if let Request::Write { op, .. } = request {
+                ops.push(op);
+            }
+        }
+        ops
+    }
+}
+
 impl RunWriter {
+    /// A writer whose ops go nowhere but into the second answer, which has to be read at the same time.
+    pub(super) fn collecting(run_id: &RunId) -> (Self, Collected) {
+        let (requests, received) = mpsc::channel(QUEUE);
+        let writer = Self {
+            run_id: run_id.clone(),
+            number: 0,
+            requests,
+            channel: Hub::default().channel(run_id),
+            ended: Arc::default(),
+        };
+        (writer, Collected(received))
+    }
+
     /// Hands over one op. It waits only when too many ops wait already. Once the run may not be written any more, ops
     /// are dropped: [`RunWriter::ended`] and [`RunWriter::flush`] say so.
     pub async fn write(&self, op: Op) {

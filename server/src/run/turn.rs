@@ -1,6 +1,7 @@
 //! The turn loop of one model node: request → blocks → tool calls → results → next round, in one attempt, until the
 //! model stops or something ends it.
 
+mod rebuild;
 mod round;
 
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use protocol::model::{ErrorInfo, Usage};
 use protocol::op::{AttemptStarted, Op};
 use protocol::state::{AttemptReason, AttemptStatus, Retention};
 
+pub(super) use self::rebuild::rebuild;
 use self::round::{Round, RoundEnd};
 use super::dispatch;
 use super::live::Live;
-use super::ops::attempt_finished;
+use super::ops::{attempt_finished, stream_path};
 use super::recorder::{RecordError, RunWriter};
 use super::target::Target;
 use super::{Services, StopSignal};
@@ -184,7 +186,7 @@ impl ModelNode<'_> {
         let run_id = self.writer.run_id().as_str();
         let transcript = services
             .transcripts
-            .open(run_id, &format!("chat/{}", self.node_id), services.clock.clone())
+            .open(run_id, &stream_path(&self.node_id), services.clock.clone())
             .await
             .map_err(|error| {
                 ProviderError::new(

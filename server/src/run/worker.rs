@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::recorder::{RecordError, Recorder};
 use super::recovery::{self, Ending};
-use super::{Services, StopSignal, Stopped, chat};
+use super::{Services, StopSignal, Stopped, chat, take_over};
 use crate::store::StoreError;
 use crate::store::queue::Claim;
 
@@ -89,9 +89,12 @@ impl Worker {
         match self.services.store.claim_if_queued(&self.owner, run_id).await? {
             None => Ok(false),
             Some(claim) => {
-                self.close(&claim, &Ending::Cancelled).await?;
+                let closed = self.close(&claim, &Ending::Cancelled).await;
+                if closed.is_err() {
+                    self.give_back(&claim).await;
+                }
                 self.look_at_queue();
-                Ok(true)
+                closed.map(|()| true)
             }
         }
     }
@@ -118,10 +121,13 @@ impl Worker {
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
                 return;
             };
+            // Whoever waits for the runs to end waits for a claim that is under way.
+            let claiming = self.runs.token();
             if self.stopping.is_cancelled() {
                 return;
             }
             match self.services.store.claim_queued(&self.owner).await {
+                Ok(Some(claim)) if self.stopping.is_cancelled() => return self.give_back(&claim).await,
                 Ok(Some(claim)) => {
                     let worker = Arc::clone(&self);
                     self.runs.spawn(async move {
@@ -131,6 +137,7 @@ impl Worker {
                     });
                 }
                 outcome => {
+                    drop(claiming);
                     if let Err(error) = outcome {
                         tracing::warn!(%error, "the queue cannot be read");
                     }
@@ -141,6 +148,13 @@ impl Worker {
                     }
                 }
             }
+        }
+    }
+
+    /// Gives back a claim of a run that was not begun.
+    async fn give_back(&self, claim: &Claim) {
+        if let Err(error) = self.services.store.release(&self.owner, claim).await {
+            tracing::warn!(run.id = %claim.run_id, %error, "a claim is not given back; its lease ends");
         }
     }
 
@@ -263,6 +277,7 @@ impl Worker {
 
     /// Closes a run that nobody executes.
     async fn close(&self, claim: &Claim, ending: &Ending) -> Result<(), StoreError> {
+        let mut problem = String::new();
         for _ in 0..CLOSE_TRIES {
             let Some(state) = self.services.store.load_run(&claim.run_id).await? else {
                 return Ok(());
@@ -270,7 +285,9 @@ impl Worker {
             if state.run().status.is_final() || state.generation() != claim.generation {
                 return Ok(());
             }
-            let ops = recovery::close(&state, ending, self.services.clock.now_ms());
+            let at = self.services.clock.now_ms();
+            let (state_then, mut ops) = take_over::begin(&self.services, &state, claim, at).await;
+            ops.extend(recovery::close(&state_then, ending, at));
             let closed = async {
                 let writer = self.recorder.open(state).await?;
                 for op in ops {
@@ -281,9 +298,12 @@ impl Worker {
             match closed.await {
                 Ok(_) => return Ok(()),
                 // The last ops of the execution that broke were saved meanwhile.
-                Err(error) => tracing::warn!(run.id = %claim.run_id, %error, "the run was not closed"),
+                Err(error) => {
+                    tracing::warn!(run.id = %claim.run_id, %error, "the run was not closed");
+                    problem = error.to_string();
+                }
             }
         }
-        Ok(())
+        Err(StoreError::NotWritten(problem))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Every row is written from the folded state, so that there is one reducer for what is shown and what is kept.
 
+pub mod durable;
 mod upsert;
 
 use std::collections::HashSet;
@@ -133,6 +134,7 @@ async fn project(connection: &mut PgConnection, batch: &RunBatch<'_>) -> Result<
             }
         }
     }
+    durable::write(connection, batch).await?;
     if let Some((last, _)) = batch.steps.last() {
         sqlx::query("update sessions set updated_at = greatest(updated_at, $2) where session_id = $1 and updated_at < $2 - 500")
             .bind(state.run().session_id.as_str())

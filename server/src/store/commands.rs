@@ -2,6 +2,7 @@
 
 use protocol::id::RunId;
 
+use super::wake::{self, WakeUp};
 use super::{Store, StoreError};
 
 /// What can be asked of a run that executes.
@@ -20,14 +21,21 @@ impl CommandKind {
 }
 
 impl Store {
-    /// Leaves a command for the owner of a run.
+    /// Leaves a command for the owner of a run, and wakes it.
     pub async fn leave_command(&self, run_id: &RunId, kind: CommandKind, at: i64) -> Result<(), StoreError> {
+        let mut transaction = self.pool().begin().await?;
         sqlx::query("insert into commands (run_id, kind, created_at) values ($1, $2, $3)")
             .bind(run_id.as_str())
             .bind(kind.as_str())
             .bind(at)
-            .execute(self.pool())
+            .execute(&mut *transaction)
             .await?;
+        let wake_up = WakeUp {
+            commands: vec![run_id.clone()],
+            ..WakeUp::default()
+        };
+        wake::send(&mut transaction, self.process(), &wake_up).await?;
+        transaction.commit().await?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 use protocol::id::RunId;
 
+use super::wake::{self, WakeUp};
 use super::{Store, StoreError};
 
 /// How long a lease lasts without being renewed.
@@ -17,6 +18,15 @@ pub struct Claim {
     pub run_id: RunId,
     /// Its new generation.
     pub generation: u64,
+    /// The owner from whom it was taken over in the middle of it.
+    pub predecessor: Option<Predecessor>,
+}
+
+/// An owner that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Predecessor {
+    /// Milliseconds from its last sign of life to the taking over; none when it gave none.
+    pub gone_ms: Option<u64>,
 }
 
 fn claim((run_id, generation): (String, i64)) -> Result<Claim, StoreError> {
@@ -25,6 +35,7 @@ fn claim((run_id, generation): (String, i64)) -> Result<Claim, StoreError> {
             .parse()
             .map_err(|error| StoreError::row("runs", &run_id, error))?,
         generation: generation as u64,
+        predecessor: None,
     })
 }
 
@@ -67,20 +78,54 @@ impl Store {
 
     /// Takes over one run whose owner is gone.
     pub async fn claim_orphan(&self, owner: &str) -> Result<Option<Claim>, StoreError> {
-        let row: Option<(String, i64)> = sqlx::query_as(
-            "update runs set owner = $1, generation = generation + 1,
-                 lease_expires_at = now() + make_interval(secs => $2)
-             where run_id = (
-                 select run_id from runs
+        // A lease ends its length after the last sign of life; one without an owner was ended at that sign.
+        let row: Option<(String, i64, Option<f64>)> = sqlx::query_as(
+            "with orphan as (
+                 select run_id, lease_expires_at - case when owner is null then interval '0' else make_interval(secs => $2) end
+                     as last_seen
+                 from runs
                  where status in ('running', 'waiting') and (lease_expires_at is null or lease_expires_at < now())
                  order by created_at, run_id for update skip locked limit 1)
-             returning run_id, generation",
+             update runs set owner = $1, generation = generation + 1,
+                 lease_expires_at = now() + make_interval(secs => $2)
+             from orphan where runs.run_id = orphan.run_id
+             returning runs.run_id, generation, extract(epoch from now() - last_seen)::float8",
         )
         .bind(owner)
         .bind(f64::from(LEASE_SECONDS))
         .fetch_optional(self.pool())
         .await?;
-        row.map(claim).transpose()
+        let Some((run_id, generation, seconds)) = row else {
+            return Ok(None);
+        };
+        let gone_ms = seconds.map(|seconds| (seconds.max(0.0) * 1_000.0) as u64);
+        Ok(Some(Claim {
+            predecessor: Some(Predecessor { gone_ms }),
+            ..claim((run_id, generation))?
+        }))
+    }
+
+    /// Gives back a queued run that was claimed and never begun, so that another server may claim it at once.
+    pub async fn release(&self, owner: &str, claim: &Claim) -> Result<(), StoreError> {
+        let mut transaction = self.pool().begin().await?;
+        let released = sqlx::query(
+            "update runs set owner = null, lease_expires_at = null
+             where run_id = $1 and owner = $2 and generation = $3 and status = 'queued'",
+        )
+        .bind(claim.run_id.as_str())
+        .bind(owner)
+        .bind(claim.generation as i64)
+        .execute(&mut *transaction)
+        .await?;
+        if released.rows_affected() > 0 {
+            let wake_up = WakeUp {
+                queue: true,
+                ..WakeUp::default()
+            };
+            wake::send(&mut transaction, self.process(), &wake_up).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
     }
 
     /// Renews the leases of those runs that the owner executes; gives the ones that it still owns. A run that it does
@@ -104,9 +149,12 @@ impl Store {
     /// Ends all leases at once: for a server that knows that no other one lives.
     pub async fn end_all_leases(&self) -> Result<u64, StoreError> {
         let ended = sqlx::query(
-            "update runs set lease_expires_at = now() - interval '1 second', owner = null
+            // A lease with an owner ends its length after that owner's last sign of life.
+            "update runs set owner = null,
+                 lease_expires_at = least(lease_expires_at - make_interval(secs => $1), now() - interval '1 millisecond')
              where status in ('queued', 'running', 'waiting') and owner is not null",
         )
+        .bind(f64::from(LEASE_SECONDS))
         .execute(self.pool())
         .await?;
         Ok(ended.rows_affected())

@@ -15,6 +15,7 @@ use sqlx::{PgConnection, Row as _};
 
 use super::batch::{self, RunBatch};
 use super::rows::Fields;
+use super::wake::{self, WakeUp};
 use super::{Store, StoreError, content};
 
 /// What a new run is.
@@ -86,6 +87,13 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         batch::write(&mut transaction, std::slice::from_ref(first)).await?;
+        let wake_up = WakeUp {
+            runs: vec![(run.run_id.clone(), first.state.seq())],
+            sessions: vec![run.session_id.clone()],
+            queue: true,
+            ..WakeUp::default()
+        };
+        wake::send(&mut transaction, self.process(), &wake_up).await?;
         transaction.commit().await?;
         Ok(RunCreation::Created)
     }

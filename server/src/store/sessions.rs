@@ -10,6 +10,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
 use super::rows::AsJson;
+use super::wake::{self, WakeUp};
 use super::{Store, StoreError};
 
 /// Sessions on one page of the list.
@@ -39,6 +40,14 @@ fn place(text: &str) -> Result<(i64, &str), InvalidPlace> {
     Ok((at.parse().map_err(|_| invalid())?, id))
 }
 
+/// The wake-up of a session that changed.
+fn changed(id: &SessionId) -> WakeUp {
+    WakeUp {
+        sessions: vec![id.clone()],
+        ..WakeUp::default()
+    }
+}
+
 impl Store {
     /// Creates a session.
     pub async fn create_session(
@@ -49,6 +58,7 @@ impl Store {
         settings: &SessionSettings,
         created_at: i64,
     ) -> Result<(), StoreError> {
+        let mut transaction = self.pool().begin().await?;
         sqlx::query(
             "insert into sessions (session_id, title, kind, settings, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $5)",
@@ -58,18 +68,25 @@ impl Store {
         .bind(kind.as_str())
         .bind(AsJson(settings))
         .bind(created_at)
-        .execute(self.pool())
+        .execute(&mut *transaction)
         .await?;
+        wake::send(&mut transaction, self.process(), &changed(id)).await?;
+        transaction.commit().await?;
         Ok(())
     }
 
     /// Gives a session without a title one.
     pub async fn title_session(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
-        sqlx::query("update sessions set title = $2 where session_id = $1 and title = ''")
+        let mut transaction = self.pool().begin().await?;
+        let titled = sqlx::query("update sessions set title = $2 where session_id = $1 and title = ''")
             .bind(id.as_str())
             .bind(title)
-            .execute(self.pool())
+            .execute(&mut *transaction)
             .await?;
+        if titled.rows_affected() > 0 {
+            wake::send(&mut transaction, self.process(), &changed(id)).await?;
+        }
+        transaction.commit().await?;
         Ok(())
     }
 

@@ -186,6 +186,11 @@ impl TranscriptReader {
     /// The next whole line without its end, opaque values replaced by their length. None when there is no whole line
     /// yet: called again it goes on, so that a growing file can be followed.
     pub async fn next_line(&mut self) -> Result<Option<String>, TranscriptError> {
+        Ok(self.next_recorded_line().await?.map(|line| redact_line(&line)))
+    }
+
+    /// The same as it was recorded: for a replay, never for people.
+    pub(super) async fn next_recorded_line(&mut self) -> Result<Option<String>, TranscriptError> {
         let read = self.file.read_until(b'\n', &mut self.line).await;
         read.map_err(|source| TranscriptError::Io {
             action: "read",
@@ -194,9 +199,9 @@ impl TranscriptReader {
         let Some(line) = self.line.strip_suffix(b"\n") else {
             return Ok(None);
         };
-        let shown = redact_line(&String::from_utf8_lossy(line));
+        let line = String::from_utf8_lossy(line).into_owned();
         self.line.clear();
-        Ok(Some(shown))
+        Ok(Some(line))
     }
 }
 

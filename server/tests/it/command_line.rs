@@ -1,7 +1,7 @@
 //! The binary as a process: its exit statuses and what it says.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,6 +11,7 @@ use protocol::id::{RunId, SessionId};
 use serde_json::{Value, json};
 use server::store::test_support::TestDatabase;
 use sqlx::ConnectOptions as _;
+use sqlx::postgres::PgConnectOptions;
 use tokio::sync::oneshot;
 
 use crate::harness::{PATIENCE, TestServer, client};
@@ -28,8 +29,8 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-fn url(database: &TestDatabase) -> String {
-    database.options.to_url_lossy().to_string()
+fn url(options: &PgConnectOptions) -> String {
+    options.to_url_lossy().to_string()
 }
 
 /// A server in a process of its own.
@@ -37,12 +38,17 @@ pub(crate) struct Process {
     child: Child,
     pub(crate) base: String,
     http: reqwest::Client,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Process {
     /// Starts `runloom serve` with these providers; returns when it listens.
     pub(crate) async fn serve(database: &TestDatabase, provider: &str, more_config: &str) -> Self {
+        Self::serve_on(&database.options, provider, more_config).await
+    }
+
+    /// The same over a connection that is made in a certain way.
+    pub(crate) async fn serve_on(database: &PgConnectOptions, provider: &str, more_config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("runloom.toml");
         std::fs::write(&config, format!("{more_config}{}", providers(provider, "", ""))).unwrap();
@@ -79,7 +85,7 @@ impl Process {
             child,
             base,
             http: client(),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -117,6 +123,18 @@ impl Process {
             .unwrap();
         let snapshot: Value = answer.json().await.unwrap();
         snapshot["run"]["session_id"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Its data folder, which outlives it as long as this value does.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -166,7 +184,7 @@ async fn verify_prints_the_digest_that_a_viewer_computes() {
     let mut verify = command(folder.path());
     verify
         .args(["verify", seen.run().run_id.as_str()])
-        .env("DATABASE_URL", url(&server.database));
+        .env("DATABASE_URL", url(&server.database.options));
     let (code, stdout, stderr) = ran(verify).await;
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(
@@ -188,7 +206,7 @@ async fn verify_tells_a_record_that_was_changed() {
     let mut verify = command(folder.path());
     verify
         .args(["verify", seen.run().run_id.as_str()])
-        .env("DATABASE_URL", url(&server.database));
+        .env("DATABASE_URL", url(&server.database.options));
     let (code, stdout, _) = ran(verify).await;
     assert_eq!(code, Some(1), "{stdout}");
     assert!(
@@ -210,7 +228,7 @@ async fn verify_of_a_run_that_does_not_exist_fails() {
         command
             .arg(name)
             .args(arguments)
-            .env("DATABASE_URL", url(&database));
+            .env("DATABASE_URL", url(&database.options));
         ran(command)
     };
     assert_eq!(run("migrate", &[]).await.0, Some(0));

@@ -63,6 +63,8 @@ pub(crate) struct Setup {
     pub(crate) has_neighbours: bool,
     /// The simulator of an earlier server.
     pub(crate) provider: Option<Provider>,
+    /// The data folder of an earlier server, with its transcripts.
+    pub(crate) data: Option<PathBuf>,
 }
 
 /// A server with all that it needs.
@@ -74,6 +76,34 @@ pub(crate) struct TestServer {
     pub(crate) database: Arc<TestDatabase>,
     _folder: tempfile::TempDir,
     _stop: DropGuard,
+}
+
+/// Whether the checks run at their full counts.
+pub(crate) fn is_long() -> bool {
+    std::env::var("RUNLOOM_TEST_LONG").is_ok_and(|value| value == "1")
+}
+
+/// Numbers that look random and are the same in each run of a test with this seed.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    /// Whether something happens that happens so often in a hundred.
+    pub(crate) fn percent(&mut self, of_hundred: u64) -> bool {
+        self.below(100) < of_hundred
+    }
 }
 
 /// A client without a proxy that follows no redirects.
@@ -122,7 +152,7 @@ impl TestServer {
         let options = setup.connect.unwrap_or_else(|| database.options.clone());
         let services = Services {
             client: ProviderClient::new(Arc::clone(&clock)).unwrap(),
-            transcripts: TranscriptStore::new(folder.path()),
+            transcripts: TranscriptStore::new(setup.data.as_deref().unwrap_or(folder.path())),
             tools: ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap())),
             config: Arc::new(config.unwrap()),
             store: Store::open(options).await.unwrap(),

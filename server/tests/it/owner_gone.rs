@@ -41,7 +41,7 @@ async fn hold(prompt: &str, gate: &str, enough: impl Fn(&RunState) -> bool) -> H
 }
 
 /// Everything that was seen is in `after`, in its place.
-fn assert_kept(seen: &RunState, after: &RunState) {
+pub(crate) fn assert_kept(seen: &RunState, after: &RunState) {
     assert!(after.seq() > seen.seq());
     for block in seen.blocks() {
         let kept = after.block(&block.block_id).unwrap();

@@ -48,10 +48,15 @@ pub(crate) fn providers(base: &str, stall: &str, more: &str) -> String {
 
 impl Provider {
     pub(crate) async fn start(more_scenarios: Vec<Scenario>) -> Self {
+        Self::start_at(Speed::MAX, more_scenarios).await
+    }
+
+    /// One that takes its time.
+    pub(crate) async fn start_at(speed: Speed, more_scenarios: Vec<Scenario>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let options = SimulatorOptions {
-            speed: Speed::MAX,
+            speed,
             more_scenarios,
             ..SimulatorOptions::default()
         };

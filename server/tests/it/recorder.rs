@@ -8,6 +8,7 @@ use protocol::fold::{Applied, RunState};
 use protocol::id::{MessageId, NodeId, RunId, SessionId};
 use protocol::op::{Entry, MessageAdded, NodeOutput, NodeStarted, Op, RunUpdated};
 use protocol::state::{Channel, Executor, MessageRole, NodeKind, RunStatus};
+use serde_json::{Value, json};
 use server::clock::SystemClock;
 use server::run::hub::{Delivery, Hub, Subscription};
 use server::run::recorder::{RecordError, Recorder, RunWriter};
@@ -116,8 +117,12 @@ impl Owner {
 }
 
 pub(crate) fn running() -> Op {
+    run_is(RunStatus::Running)
+}
+
+pub(crate) fn run_is(status: RunStatus) -> Op {
     Op::RunUpdated(RunUpdated {
-        status: RunStatus::Running,
+        status,
         error: None,
         usage: None,
         extra: Extra::new(),
@@ -278,7 +283,14 @@ async fn data_that_the_database_refuses_in_one_run_does_not_stop_another() {
     let Delivery::Frame(told) = bad_viewer.next().await else {
         panic!("too far behind")
     };
-    assert!(String::from_utf8_lossy(&told.json).contains("not_saved"));
+    let told: Value = serde_json::from_slice(&told.json).unwrap();
+    assert_eq!(
+        (&told["type"], &told["code"]),
+        (&json!("error"), &json!("not_saved"))
+    );
+    // An error with the field `run_id` would end the subscription of a viewer, who is to see the run's end.
+    assert_eq!(told.get("run_id"), None);
+    assert!(told["detail"].as_str().unwrap().contains(first.as_str()));
 }
 
 #[tokio::test]

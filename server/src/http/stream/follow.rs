@@ -1,5 +1,7 @@
 //! Following one run: subscribe first, then read, then drop by `seq`.
 
+use std::sync::Arc;
+
 use axum::extract::ws::{Message, Utf8Bytes};
 use protocol::MAX_FRAME_TEXT;
 use protocol::SCHEMA_VERSION;
@@ -9,7 +11,7 @@ use protocol::snapshot::split;
 
 use super::{Outgoing, text};
 use crate::http::AppState;
-use crate::run::hub::{Delivery, Subscription};
+use crate::run::hub::{Channel, Delivery, Subscription};
 use crate::run::recorder::frames;
 use crate::store::{StoreError, journal};
 
@@ -63,7 +65,7 @@ impl Follower {
         let channel = self.state.execution.hub().channel(&self.run_id);
         let subscription = channel.subscribe();
         self.known = after;
-        if let Err(End::Error { code, detail }) = self.follow(subscription).await {
+        if let Err(End::Error { code, detail }) = self.follow(&channel, subscription).await {
             let error = ServerFrame::Error {
                 run_id: Some(self.run_id.clone()),
                 code: code.to_owned(),
@@ -76,8 +78,9 @@ impl Follower {
         }
     }
 
-    async fn follow(&mut self, mut subscription: Subscription) -> Result<(), End> {
+    async fn follow(&mut self, channel: &Arc<Channel>, mut subscription: Subscription) -> Result<(), End> {
         self.catch_up(false).await?;
+        self.state.execution.follow(channel, self.known);
         for stream in self.state.execution.hub().streams(&self.run_id) {
             self.send(&ServerFrame::StreamState(stream)).await?;
         }

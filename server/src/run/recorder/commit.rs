@@ -9,9 +9,10 @@ use protocol::id::RunId;
 use protocol::op::{Entry, Op};
 use protocol::{MAX_FRAME_TEXT, SCHEMA_VERSION};
 
-use super::{Gathered, OpenRun, RecordError, Task};
+use super::{Gathered, RecordError, Task};
 use crate::store::StoreError;
 use crate::store::batch::{self, RunBatch};
+use crate::store::wake::{self, WakeUp};
 
 /// How long a commit is tried again while the database cannot be reached.
 const RETRY_FOR: Duration = Duration::from_secs(30);
@@ -173,7 +174,9 @@ impl Task {
                 steps: batch.steps,
             })
             .collect();
-        written.extend(batch::write(&mut transaction, &open).await?);
+        let held = batch::write(&mut transaction, &open).await?;
+        wake::send(&mut transaction, self.store.process(), &wake_up(&open, &held)).await?;
+        written.extend(held);
         transaction.commit().await?;
         Ok(written)
     }
@@ -193,7 +196,8 @@ impl Task {
                 {
                     self.hub.session_changed(run.state.run().session_id.clone());
                 }
-                publish(run, step.steps.into_iter().map(|(entry, _)| entry));
+                run.channel
+                    .publish_ops(step.steps.into_iter().map(|(entry, _)| entry));
             }
         }
     }
@@ -205,11 +209,13 @@ impl Task {
         };
         tracing::warn!(run.id = %run_id, %why, "the run is not written any more");
         if let RecordError::NotSaved(_) = why {
+            // Without the field `run_id`: its viewers stay subscribed, since the run's end follows.
             let frame = ServerFrame::Error {
-                run_id: Some(run_id.clone()),
+                run_id: None,
                 code: "not_saved".to_owned(),
-                detail: "The database does not take what comes. What is shown up to here is saved."
-                    .to_owned(),
+                detail: format!(
+                    "The database does not take what comes of {run_id}. What is shown up to here is saved."
+                ),
             };
             run.channel.publish(&frame, None);
         }
@@ -231,13 +237,26 @@ impl Task {
     }
 }
 
-/// Publishes entries that are committed, in frames of bounded size.
-fn publish(run: &OpenRun, entries: impl Iterator<Item = Entry>) {
-    for frame in frames(entries) {
-        let seqs = (frame.seq, frame.seq + frame.ops.len() as u64 - 1);
-        run.channel
-            .publish(&ServerFrame::ExecutionStream(frame), Some(seqs));
+/// What the other servers are told of the batches that hold.
+fn wake_up(batches: &[RunBatch<'_>], held: &HashSet<RunId>) -> WakeUp {
+    let mut wake_up = WakeUp::default();
+    for batch in batches {
+        let run = batch.state.run();
+        if !held.contains(&run.run_id) {
+            continue;
+        }
+        wake_up.runs.push((run.run_id.clone(), batch.state.seq()));
+        if batch
+            .steps
+            .iter()
+            .any(|(_, changes)| changes.contains(&Change::Run))
+        {
+            wake_up.sessions.push(run.session_id.clone());
+            // The next run of its session may begin.
+            wake_up.queue |= run.status.is_final();
+        }
     }
+    wake_up
 }
 
 /// Puts consecutive entries that share an envelope into frames of at most [`MAX_FRAME_TEXT`] bytes of text.

@@ -210,7 +210,7 @@ pub(super) async fn block(
 }
 
 /// The block with an empty text: its text is kept elsewhere. What this version does not know has its own column.
-fn body_without_text(block: &Block) -> Block {
+pub(super) fn body_without_text(block: &Block) -> Block {
     use protocol::model::{BlockBody, Content};
     let body = match &block.body {
         BlockBody::Text(_) => BlockBody::Text(Content::default()),
