@@ -6,6 +6,7 @@
 pub mod attempt;
 pub mod block;
 pub mod gap;
+pub mod go_on;
 pub mod group;
 pub mod io;
 pub mod llm_node_content;

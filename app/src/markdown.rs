@@ -74,3 +74,12 @@ pub fn render(source: &str, id_prefix: &str) -> Vec<Piece> {
         })
         .collect()
 }
+
+/// How many bytes of a text that broke off are whole: up to the end of its last closed top-level piece. What follows may
+/// lie in the middle of a fence or a list.
+#[must_use]
+pub fn closed_length(source: &str) -> usize {
+    let mut text = StreamingMarkdown::new("");
+    text.push(source);
+    text.pieces().last().map_or(0, |piece| piece.range.end)
+}

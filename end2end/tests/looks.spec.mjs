@@ -72,8 +72,10 @@ function layout(page) {
 }
 
 const NOT_FOUND = [/status of 404/];
+/** What fails is looked at at once, not after retries. */
+const AT_ONCE = { RUNLOOM_RECOVERY__RETRY_DELAYS: "[]", RUNLOOM_LIMITS__RATE_LIMIT_SECONDS: "0" };
 
-suite("looks", { speed: 20 }, (test) => {
+suite("looks", { speed: 20, env: AT_ONCE }, (test) => {
   /** Opens a page at each size, looks at it in each scheme, and collects what is wrong with it. */
   async function look(desk, problems, what, path, act = async () => {}) {
     for (const viewport of SIZES) {

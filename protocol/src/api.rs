@@ -82,6 +82,31 @@ pub struct CreateRun {
     /// The model's id; the first of the provider when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What becomes of the run when the server that executes it goes away; the configured policy when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_interruption: Option<InterruptionPolicy>,
+}
+
+/// What becomes of a run whose owner goes away in the middle of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptionPolicy {
+    /// It stays interrupted until a person resumes it.
+    #[default]
+    Leave,
+    /// It is resumed at once, at most three times.
+    Resume,
+}
+
+impl InterruptionPolicy {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Leave => "leave",
+            Self::Resume => "resume",
+        }
+    }
 }
 
 /// Answer to `POST /api/sessions/{session}/runs`.

@@ -9,6 +9,7 @@ mod check;
 mod error;
 mod keys;
 mod known_models;
+mod recovery;
 mod settings;
 mod source;
 mod stall;
@@ -21,6 +22,7 @@ use protocol::state::Retention;
 use crate::provider::{Endpoint, ProviderKind, Secret};
 
 pub use error::ConfigError;
+pub use recovery::{Recovery, RetryPolicy};
 pub use settings::LogFormat;
 pub use source::{ConfigFile, Flags, Inputs};
 pub use stall::{ClockLimits, ModelClass, StallConfig, StallLimits};
@@ -38,6 +40,8 @@ pub struct Config {
     pub roles: Roles,
     /// Limits on one run.
     pub limits: Limits,
+    /// What follows when a stream fails, or the owner of a run goes away.
+    pub recovery: Recovery,
     /// No provider is configured: the built-in simulator serves as `demo`.
     pub demo: bool,
     /// What a person should know about this configuration although it is not wrong; to be logged at start.
@@ -157,7 +161,9 @@ pub struct Limits {
     pub parallel_calls: u32,
     /// How long a run may take, in seconds; waiting for a person does not count.
     pub run_seconds: u64,
-    /// How long one node may wait for rate limits in all, in seconds.
+    /// How long one call of a tool may take, in seconds.
+    pub tool_seconds: u64,
+    /// How long one node may wait for rate limits in all, in seconds; 0: not at all.
     pub rate_limit_seconds: u64,
     /// Input and output tokens of all model calls of a run together.
     pub total_tokens: u64,

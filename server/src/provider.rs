@@ -28,6 +28,11 @@ pub use round::{RoundBlock, RoundCall, RoundContent, RoundResult};
 pub use sse::{SseDecoder, SseEvent, SseItem, SseTail};
 pub use wire::{DecoderOptions, StreamDecoder, build_request, stream_decoder};
 
+/// What a model is told after its own text that broke off, when another attempt goes on from there.
+pub const GO_ON: &str = "Your answer above was cut off by a technical failure. Go on exactly where it stops. Do not \
+    start again, do not repeat what stands there, and do not speak of the interruption. Calls whose results you have \
+    seen are done.";
+
 /// The wire format that an endpoint speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

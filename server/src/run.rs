@@ -5,8 +5,9 @@
 //! | [`recorder`] | gives `seq`, commits, publishes: the only writer of ops |
 //! | [`hub`] | hands what was committed to everybody who watches |
 //! | `worker` | claims queued runs, renews leases, sweeps up after owners that are gone |
-//! | `chat` | one chat run from its prompt to its end |
-//! | `turn` | the turn loop of a model node |
+//! | `chat` | one chat run from its prompt to its end, and when it goes on again |
+//! | `reopen` | lets a run that was over go on |
+//! | `turn` | the attempts of a model node, and the turn loop of each |
 //! | `dispatch` | runs the calls of a round |
 //! | `context` | what a request holds of earlier runs |
 //! | `wake` | hears what other servers changed, and publishes what they write |
@@ -23,6 +24,7 @@ mod context;
 mod dispatch;
 mod live;
 mod ops;
+mod reopen;
 mod submit;
 mod take_over;
 mod turn;
@@ -37,6 +39,7 @@ use tokio_util::task::TaskTracker;
 
 use self::hub::{Channel, Hub};
 use self::recorder::Recorder;
+pub use self::reopen::ReopenError;
 pub use self::submit::SubmitError;
 use self::wake::Wake;
 use self::worker::Worker;
@@ -45,8 +48,11 @@ use crate::config::Config;
 use crate::provider::ProviderClient;
 use crate::store::commands::CommandKind;
 use crate::store::{Store, StoreError};
-use crate::stream::TranscriptStore;
+use crate::stream::{SharedJitter, TranscriptStore};
 use crate::tool::ToolRegistry;
+
+/// The code of a call whose model's stream broke before it could be run.
+const STREAM_ENDED: &str = "stream_ended";
 
 /// What an execution needs.
 pub struct Services {
@@ -62,6 +68,8 @@ pub struct Services {
     pub tools: ToolRegistry,
     /// The time.
     pub clock: SharedClock,
+    /// The random part of waits before retries.
+    pub jitter: SharedJitter,
 }
 
 /// Executes the runs of this server.
@@ -149,15 +157,23 @@ impl Execution {
         let Some(state) = self.services.store.run_status(run_id).await? else {
             return Ok(CancelOutcome::NoSuchRun);
         };
-        if state.is_final() {
-            return Ok(CancelOutcome::AlreadyOver);
+        if self.worker.stop(run_id, Stopped::ByPerson) {
+            return Ok(CancelOutcome::Accepted);
         }
-        if self.worker.stop(run_id, Stopped::ByPerson) || self.worker.cancel_queued(run_id).await? {
+        let store = &self.services.store;
+        if state.is_final() {
+            // It may be about to go on again: then it stays as it ended.
+            if store.withdraw_reopen(run_id).await? {
+                return Ok(CancelOutcome::Accepted);
+            }
+            if store.reopen_of(run_id).await?.is_none() {
+                return Ok(CancelOutcome::AlreadyOver);
+            }
+        } else if self.worker.cancel_queued(run_id).await? {
             return Ok(CancelOutcome::Accepted);
         }
         // Another server owns it, or will in a moment: it finds the command.
-        self.services
-            .store
+        store
             .leave_command(run_id, CommandKind::Cancel, self.services.clock.now_ms())
             .await?;
         self.worker.look_for_commands();

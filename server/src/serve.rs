@@ -22,7 +22,7 @@ use crate::simulator::{self, Simulator, SimulatorOptions, sample_workspace};
 use crate::store::Store;
 use crate::store::data_dir::DataDir;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedPostgres};
-use crate::stream::TranscriptStore;
+use crate::stream::{RandomJitter, TranscriptStore};
 use crate::tool::{ToolRegistry, Workspace};
 
 /// How long connections get to end once no run executes any more.
@@ -90,6 +90,7 @@ pub async fn serve_and_tell(
         config: Arc::new(config),
         store: store.clone(),
         clock,
+        jitter: Arc::new(RandomJitter),
     };
     // With the embedded database the lock proves that no other server lives.
     let execution = Execution::start(services, embedded.is_some()).await?;

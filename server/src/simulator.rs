@@ -13,6 +13,7 @@ mod outlet;
 mod pace;
 mod parameters;
 mod player;
+mod repeats;
 mod request;
 pub mod sample_workspace;
 mod scenario;
@@ -42,6 +43,7 @@ use catalogue::Catalogue;
 use control::Control;
 use gates::Gates;
 use ledger::Ledger;
+use repeats::Repeats;
 
 /// How a simulator behaves.
 #[derive(Clone)]
@@ -74,6 +76,7 @@ pub struct Simulator {
     counter: AtomicU64,
     catalogue: Catalogue,
     gates: Gates,
+    repeats: Repeats,
     ledger: Arc<Ledger>,
 }
 
@@ -96,6 +99,7 @@ impl Simulator {
             seed: options.seed,
             counter: AtomicU64::new(0),
             gates,
+            repeats: Repeats::default(),
             catalogue,
             ledger: Arc::new(Ledger::new(options.clock)),
         })

@@ -9,6 +9,7 @@ pub mod embedded;
 pub mod journal;
 pub mod provider_state;
 pub mod queue;
+pub mod reopen;
 pub mod rows;
 pub mod runs;
 pub mod sessions;

@@ -47,12 +47,14 @@ mod clocks;
 mod model_stream;
 mod redact;
 pub(crate) mod replay;
+mod retry;
 mod transcript;
 mod unsaved;
 
 pub use clocks::{Silence, StreamClocks, StreamLimits};
 pub use model_stream::{ModelStream, StreamItem, StreamStart};
 pub use redact::redact_line;
+pub use retry::{Decision, Failure, FixedJitter, Jitter, RandomJitter, Retries, SharedJitter};
 pub use transcript::{
     Transcript, TranscriptEntry, TranscriptError, TranscriptFile, TranscriptReader, TranscriptStore,
 };

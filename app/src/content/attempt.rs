@@ -78,13 +78,19 @@ fn Boundary(run: RunStore, before: AttemptId, after: AttemptId) -> impl IntoView
     };
     let right = Memo::new(move |_| {
         run.attempt(&after, |attempt| {
-            let kept = attempt
-                .kept
-                .map(|kept| format!("{} tokens kept", format::count(kept.tokens)));
-            let step = if attempt.continues_attempt_id.is_some() {
-                "continues it"
+            let kept = attempt.kept.map(|kept| match kept.tokens {
+                0 => "nothing kept".to_owned(),
+                1 => "1 token kept".to_owned(),
+                tokens => format!("{} tokens kept", format::count(tokens)),
+            });
+            let reason = words::reason(attempt.reason);
+            // With text that is kept it goes on; with none it only begins again.
+            let continues =
+                attempt.continues_attempt_id.is_some() && attempt.kept.is_none_or(|kept| kept.bytes > 0);
+            let step = if continues {
+                format!("{reason}, goes on from there")
             } else {
-                words::reason(attempt.reason)
+                reason.to_owned()
             };
             (
                 title(attempt),

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use protocol::id::NodeId;
 use protocol::state::NodeKind;
 
+use super::go_on::GoOn;
 use super::model_row::ModelRow;
 use super::notice::{Notices, RunEnd};
 use super::prompt::Messages;
@@ -129,6 +130,7 @@ fn RunBody(run: RunStore, digest: Memo<Option<String>>, asked: RwSignal<bool>) -
         />
         <Notices run=run.clone()/>
         <RunEnd run=run.clone()/>
+        <GoOn run=run.clone()/>
         <RunInfo run digest asked/>
     }
 }

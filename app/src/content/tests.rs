@@ -1,6 +1,7 @@
 //! Components rendered to HTML, from the ops that a run really consists of.
 
 mod fixture;
+mod going_on;
 
 use leptos::prelude::*;
 use protocol::model::{BlockBody, Content, ErrorInfo, ToolRef};

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use protocol::model::{AttemptState, BlockState, Node, Timestamp, Usage};
 use protocol::state::{AttemptReason, AttemptStatus, NodeStatus, RunStatus};
 
+use super::go_on::Wish;
 use crate::data::clock::PageClock;
 use crate::ui::StateKind;
 use crate::ui::format;
@@ -71,6 +72,16 @@ pub fn reason(reason: AttemptReason) -> &'static str {
         AttemptReason::Resume => "resumed",
         AttemptReason::Regenerate => "another answer was asked for",
         AttemptReason::Legacy => "from a record of an older form",
+    }
+}
+
+/// What a person can wish of a run that is over, and what is said once it was wished.
+pub fn wish(wish: Wish, is_pending: bool) -> &'static str {
+    match (wish, is_pending) {
+        (Wish::Resume, false) => "Resume",
+        (Wish::Resume, true) => "Resuming",
+        (Wish::Regenerate, false) => "Regenerate",
+        (Wish::Regenerate, true) => "Asking again",
     }
 }
 

@@ -73,7 +73,12 @@ mod browser {
 
     /// Stops a run. Repeating it is harmless.
     pub async fn cancel_run(run: &RunId) -> Result<(), Problem> {
-        let response = Request::post(&format!("/api/runs/{run}/cancel")).send().await;
+        command(&format!("/api/runs/{run}/cancel")).await
+    }
+
+    /// Asks for what an address stands for, without a body. Repeating it is harmless.
+    pub async fn command(path: &str) -> Result<(), Problem> {
+        let response = Request::post(path).send().await;
         checked(response.map_err(|error| unreachable_server(&error))?)
             .await
             .map(drop)

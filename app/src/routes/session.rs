@@ -74,6 +74,7 @@ pub fn Session(
     PageClock::use_context().begin(page.setup.server_now);
     let session = SessionStore::new(&page);
     drop(page);
+    provide_context(session);
     let selection = selection(session);
     provide_context(selection);
     let live = Live::use_context();

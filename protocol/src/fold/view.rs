@@ -160,9 +160,8 @@ impl RunState {
         self.streams.values()
     }
 
-    /// A node's answer: the kept text along `continues_attempt_id` and the last attempt's text blocks, joined by a
-    /// blank line. What *Copy text*, an inner call's return value and the next request use.
-    pub fn answer(&self, id: &NodeId) -> String {
+    /// The current attempt of a node and those that it continues, oldest first.
+    pub fn chain(&self, id: &NodeId) -> Vec<&Attempt> {
         let mut chain = Vec::<&Attempt>::new();
         let mut attempt = self.attempts_of(id).next_back();
         while let Some(current) = attempt {
@@ -176,12 +175,19 @@ impl RunState {
                 .as_ref()
                 .and_then(|before| self.attempt(before));
         }
+        chain.reverse();
+        chain
+    }
+
+    /// A node's answer: the kept text along `continues_attempt_id` and the last attempt's text blocks, joined by a
+    /// blank line. What *Copy text*, an inner call's return value and the next request use.
+    pub fn answer(&self, id: &NodeId) -> String {
+        let chain = self.chain(id);
         let mut parts: Vec<&str> = Vec::new();
-        for (place, attempt) in chain.iter().enumerate().rev() {
+        for (place, attempt) in chain.iter().enumerate() {
             // What an attempt kept of the one before is the start of that one's text.
-            let mut kept = place
-                .checked_sub(1)
-                .and_then(|next| chain.get(next))
+            let mut kept = chain
+                .get(place + 1)
                 .and_then(|next| next.kept)
                 .map_or(u64::MAX, |kept| kept.bytes);
             for block in self.blocks_of(&attempt.attempt_id) {

@@ -4,16 +4,19 @@ mod providers;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::error::ConfigError;
-use super::settings::LimitSettings;
+use super::settings::{LimitSettings, RecoverySettings};
 use super::source::{Inputs, Sourced};
-use super::{Config, Limits, LogConfig, ServerConfig, known_models};
+use super::{Config, Limits, LogConfig, Recovery, RetryPolicy, ServerConfig, known_models};
 use crate::provider::Secret;
 
 const MINIMUM_TOKEN_LENGTH: usize = 16;
 /// A day: longer limits in seconds are typing errors, and would overflow deadlines at some size.
 const MOST_STALL_SECONDS: u64 = 24 * 60 * 60;
+/// More retries than that are a typing error.
+const MOST_RETRIES: usize = 20;
 /// A year.
 const MOST_SECONDS: u64 = 366 * 24 * 60 * 60;
 
@@ -44,6 +47,7 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
     let providers = check.providers(&written)?;
     let roles = check.roles(&providers)?;
     let limits = check.limits(&sourced.settings.limits)?;
+    let recovery = check.recovery(&sourced.settings.recovery)?;
     let demo = providers.is_empty();
     if demo {
         notices.push("no provider is configured: the built-in simulator answers as `demo`".to_owned());
@@ -54,6 +58,7 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
         providers,
         roles,
         limits,
+        recovery,
         demo,
         notices,
     })
@@ -211,10 +216,11 @@ impl Check<'_> {
             self.up_to(&format!("limits.{name}"), u64::from(value), 1, most)?;
         }
         self.up_to("limits.run_seconds", limits.run_seconds, 1, MOST_SECONDS)?;
+        self.up_to("limits.tool_seconds", limits.tool_seconds, 1, MOST_STALL_SECONDS)?;
         self.up_to(
             "limits.rate_limit_seconds",
             limits.rate_limit_seconds,
-            1,
+            0,
             MOST_SECONDS,
         )?;
         self.up_to(
@@ -236,10 +242,59 @@ impl Check<'_> {
             depth: limits.depth,
             parallel_calls: limits.parallel_calls,
             run_seconds: limits.run_seconds,
+            tool_seconds: limits.tool_seconds,
             rate_limit_seconds: limits.rate_limit_seconds,
             total_tokens: limits.total_tokens,
             cost: limits.cost,
         })
+    }
+
+    fn recovery(&self, recovery: &RecoverySettings) -> Result<Recovery, ConfigError> {
+        let jitter = recovery.retry_jitter;
+        if !(0.0..=1.0).contains(&jitter) {
+            return self.wrong(
+                "recovery.retry_jitter",
+                jitter.to_string(),
+                "a number from 0 to 1",
+            );
+        }
+        if recovery.retry_delays.len() > MOST_RETRIES {
+            return self.wrong(
+                "recovery.retry_delays",
+                format!("{} delays", recovery.retry_delays.len()),
+                format!("at most {MOST_RETRIES} delays, one for each retry"),
+            );
+        }
+        if recovery.rate_limit_delays.is_empty() {
+            return self.wrong(
+                "recovery.rate_limit_delays",
+                "[]",
+                "at least one delay in seconds; limits.rate_limit_seconds = 0 for no waiting",
+            );
+        }
+        Ok(Recovery {
+            retry: RetryPolicy {
+                delays: self.delays("recovery.retry_delays", &recovery.retry_delays)?,
+                jitter,
+                rate_limit_delays: self.delays("recovery.rate_limit_delays", &recovery.rate_limit_delays)?,
+            },
+            on_interruption: recovery.on_interruption,
+        })
+    }
+
+    fn delays(&self, key: &str, seconds: &[f64]) -> Result<Vec<Duration>, ConfigError> {
+        let most = MOST_STALL_SECONDS as f64;
+        match seconds.iter().find(|seconds| !(0.0..=most).contains(*seconds)) {
+            Some(found) => self.wrong(
+                key,
+                found.to_string(),
+                format!("seconds from 0 to {MOST_STALL_SECONDS}"),
+            ),
+            None => Ok(seconds
+                .iter()
+                .map(|seconds| Duration::from_secs_f64(*seconds))
+                .collect()),
+        }
     }
 
     fn up_to(&self, key: &str, value: u64, least: u64, most: u64) -> Result<u64, ConfigError> {

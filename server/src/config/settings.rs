@@ -1,5 +1,6 @@
 //! The shape of the settings as they are written. Its JSON Schema is the one list of all keys.
 
+use protocol::api::InterruptionPolicy;
 use protocol::state::Retention;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +17,7 @@ pub(super) struct Settings {
     pub(super) providers: Vec<ProviderSettings>,
     pub(super) roles: RoleSettings,
     pub(super) limits: LimitSettings,
+    pub(super) recovery: RecoverySettings,
 }
 
 /// `[server]`
@@ -135,6 +137,7 @@ pub(super) struct LimitSettings {
     pub(super) depth: u32,
     pub(super) parallel_calls: u32,
     pub(super) run_seconds: u64,
+    pub(super) tool_seconds: u64,
     pub(super) rate_limit_seconds: u64,
     pub(super) total_tokens: u64,
     pub(super) cost: Option<f64>,
@@ -148,9 +151,32 @@ impl Default for LimitSettings {
             depth: 8,
             parallel_calls: 10,
             run_seconds: 4 * 60 * 60,
+            tool_seconds: 120,
             rate_limit_seconds: 30 * 60,
             total_tokens: 20_000_000,
             cost: None,
+        }
+    }
+}
+
+/// `[recovery]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RecoverySettings {
+    pub(super) retry_delays: Vec<f64>,
+    pub(super) retry_jitter: f64,
+    pub(super) rate_limit_delays: Vec<f64>,
+    #[schemars(with = "String")]
+    pub(super) on_interruption: InterruptionPolicy,
+}
+
+impl Default for RecoverySettings {
+    fn default() -> Self {
+        Self {
+            retry_delays: vec![2.0, 8.0],
+            retry_jitter: 0.25,
+            rate_limit_delays: vec![30.0, 60.0, 120.0],
+            on_interruption: InterruptionPolicy::Leave,
         }
     }
 }

@@ -76,6 +76,13 @@ pub(super) fn calls() -> Vec<Call> {
             "Stops a run. Repeating it is harmless.",
         )
         .answers_nothing(StatusCode::ACCEPTED),
+        Call::post(
+            "/api/runs/{run}/resume",
+            runs::resume,
+            "resumeRun",
+            "Lets a run that was interrupted, failed or was cancelled go on from what is kept. Repeating it is harmless.",
+        )
+        .answers_nothing(StatusCode::ACCEPTED),
         Call::get(
             "/api/runs/{run}/transcripts",
             transcripts::list,
@@ -97,6 +104,13 @@ pub(super) fn calls() -> Vec<Call> {
             "A node with its attempts and blocks.",
         )
         .answers::<NodeRecord>(StatusCode::OK),
+        Call::post(
+            "/api/nodes/{node}/regenerate",
+            runs::regenerate,
+            "regenerateNode",
+            "Asks for another answer to the last prompt of a session. Repeating it is harmless.",
+        )
+        .answers_nothing(StatusCode::ACCEPTED),
         Call::get(
             "/api/nodes/{node}/output",
             nodes::output,

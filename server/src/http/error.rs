@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use protocol::api::Problem;
 
-use crate::run::SubmitError;
+use crate::run::{ReopenError, SubmitError};
 use crate::store::StoreError;
 use crate::store::sessions::InvalidPlace;
 use crate::stream::TranscriptError;
@@ -43,6 +43,9 @@ pub enum ApiError {
     /// A run could not be created.
     #[error("{0}")]
     Submit(SubmitError),
+    /// A run does not go on.
+    #[error("{0}")]
+    Reopen(ReopenError),
     /// The range lies outside of the content.
     #[error("The range lies outside of the content, which has {bytes} bytes.")]
     Range {
@@ -91,6 +94,13 @@ impl ApiError {
                 (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused")
             }
             Self::Submit(SubmitError::Target(_)) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_model"),
+            Self::Reopen(ReopenError::NoSuchRun(_) | ReopenError::NoSuchNode(_)) => {
+                (StatusCode::NOT_FOUND, "not_found")
+            }
+            Self::Reopen(ReopenError::NothingToResume) => (StatusCode::CONFLICT, "nothing_to_resume"),
+            Self::Reopen(ReopenError::NotAnAnswer) => (StatusCode::CONFLICT, "not_an_answer"),
+            Self::Reopen(ReopenError::NotLast) => (StatusCode::CONFLICT, "not_the_last_run"),
+            Self::Reopen(ReopenError::NotOver) => (StatusCode::CONFLICT, "run_not_over"),
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "sign_in_needed"),
@@ -98,7 +108,7 @@ impl ApiError {
                 (StatusCode::NOT_FOUND, "not_found")
             }
             Self::Transcript(_) => (StatusCode::INTERNAL_SERVER_ERROR, "transcript_unreadable"),
-            Self::Submit(SubmitError::Store(_)) | Self::Internal(_) => {
+            Self::Submit(SubmitError::Store(_)) | Self::Reopen(ReopenError::Store(_)) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal")
             }
         }
@@ -109,7 +119,9 @@ impl ApiError {
         let (status, code) = self.table();
         let detail = match self {
             // What the database says is not for the asker.
-            Self::Submit(SubmitError::Store(_)) => Self::Internal(String::new()).to_string(),
+            Self::Submit(SubmitError::Store(_)) | Self::Reopen(ReopenError::Store(_)) => {
+                Self::Internal(String::new()).to_string()
+            }
             _ => self.to_string(),
         };
         Problem {
@@ -131,6 +143,12 @@ impl From<StoreError> for ApiError {
 impl From<SubmitError> for ApiError {
     fn from(error: SubmitError) -> Self {
         Self::Submit(error)
+    }
+}
+
+impl From<ReopenError> for ApiError {
+    fn from(error: ReopenError) -> Self {
+        Self::Reopen(error)
     }
 }
 

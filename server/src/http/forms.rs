@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 use protocol::api::{CreateRun, CreateSession};
-use protocol::id::{RunId, SessionId};
+use protocol::id::{NodeId, RunId, SessionId};
 use serde::Deserialize;
 
 use super::AppState;
@@ -19,6 +19,8 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/sessions", post(start))
         .route("/s/{session}/runs", post(send))
         .route("/runs/{run}/cancel", post(cancel))
+        .route("/runs/{run}/resume", post(resume))
+        .route("/nodes/{node}/regenerate", post(regenerate))
 }
 
 /// Fields of a composer.
@@ -42,6 +44,7 @@ impl From<Composer> for CreateRun {
             prompt,
             provider,
             model,
+            on_interruption: None,
         }
     }
 }
@@ -121,7 +124,24 @@ async fn send(
 
 async fn cancel(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Response, Refused> {
     state.execution.cancel(&run_id).await?;
-    let session = state.execution.store().session_of(&run_id).await?;
-    let session_id = session.ok_or_else(|| ApiError::not_found("run", &run_id))?;
+    to_session_of(&state, &run_id).await
+}
+
+async fn resume(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Response, Refused> {
+    state.execution.resume(&run_id).await?;
+    to_session_of(&state, &run_id).await
+}
+
+async fn regenerate(State(state): State<AppState>, Id(node_id): Id<NodeId>) -> Result<Response, Refused> {
+    state.execution.regenerate(&node_id).await?;
+    let run = state.execution.store().run_of_node(&node_id).await?;
+    let run_id = run.ok_or_else(|| ApiError::not_found("node", &node_id))?;
+    to_session_of(&state, &run_id).await
+}
+
+/// Back to the page of the session.
+async fn to_session_of(state: &AppState, run_id: &RunId) -> Result<Response, Refused> {
+    let session = state.execution.store().session_of(run_id).await?;
+    let session_id = session.ok_or_else(|| ApiError::not_found("run", run_id))?;
     Ok(Redirect::to(&format!("/s/{session_id}")).into_response())
 }

@@ -1,4 +1,4 @@
-//! Runs: creating, reading, stopping.
+//! Runs: creating, reading, stopping, going on again.
 
 use axum::Json;
 use axum::body::Body;
@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use protocol::api::{CreateRun, RunCreated};
-use protocol::id::{RunId, SessionId};
+use protocol::id::{NodeId, RunId, SessionId};
 use protocol::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -108,4 +108,22 @@ pub(super) async fn cancel(
         CancelOutcome::Accepted | CancelOutcome::AlreadyOver => Ok(StatusCode::ACCEPTED),
         CancelOutcome::NoSuchRun => Err(ApiError::not_found("run", run_id)),
     }
+}
+
+/// `POST /api/runs/{run}/resume`
+pub(super) async fn resume(
+    State(state): State<AppState>,
+    Id(run_id): Id<RunId>,
+) -> Result<StatusCode, ApiError> {
+    state.execution.resume(&run_id).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// `POST /api/nodes/{node}/regenerate`
+pub(super) async fn regenerate(
+    State(state): State<AppState>,
+    Id(node_id): Id<NodeId>,
+) -> Result<StatusCode, ApiError> {
+    state.execution.regenerate(&node_id).await?;
+    Ok(StatusCode::ACCEPTED)
 }

@@ -126,15 +126,25 @@ impl RoundContent {
 
     /// The calls that are for us, in order. They may be run only when the stream ended [`StreamEnd::Complete`].
     pub fn calls(&self) -> Vec<RoundCall> {
+        let is_cut = matches!(
+            self.stop,
+            Some((_, StopReason::Length | StopReason::ContextWindow))
+        );
+        let last = self.blocks.len().saturating_sub(1);
         self.blocks
             .iter()
-            .filter_map(|block| match &block.kind {
+            .enumerate()
+            .filter_map(|(place, block)| match &block.kind {
                 BlockStart::ToolCall { id, name } => Some(RoundCall {
                     position: block.position,
                     id: id.clone(),
                     name: name.clone(),
                     arguments: whole_arguments(block).to_owned(),
-                    parsed: parse_arguments(block),
+                    // Where a limit came before the first argument, nothing does not mean that there are none.
+                    parsed: match is_cut && place == last && block.content.trim().is_empty() {
+                        true => Err(CUT_BY_LIMIT.to_owned()),
+                        false => parse_arguments(block),
+                    },
                 }),
                 BlockStart::Text
                 | BlockStart::Reasoning
@@ -187,6 +197,9 @@ impl RoundContent {
             .find(|block| block.position == position)
     }
 }
+
+/// What a model is told of the call in which the output limit cut it.
+const CUT_BY_LIMIT: &str = "The output limit cut the call before its arguments, so it was not run.";
 
 fn whole_arguments(block: &RoundBlock) -> &str {
     match block.content.trim() {

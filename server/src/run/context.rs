@@ -1,15 +1,16 @@
 //! What a request holds: the session's earlier runs, then the prompt.
 
-use std::collections::HashMap;
+mod chain;
 
 use protocol::fold::RunState;
-use protocol::id::AttemptId;
-use protocol::model::{Attempt, Block, BlockBody, Node, ToolRef};
-use protocol::state::{Channel, Executor, MessageRole, MessageState, NodeKind, NodeStatus, Retention};
+use protocol::id::{AttemptId, NodeId, RunId};
+use protocol::model::{Kept, Node};
+use protocol::state::{MessageRole, MessageState, NodeKind, Retention};
 use serde_json::json;
 
+use self::chain::Replays;
 use super::Services;
-use crate::provider::{AssistantPart, ModelMessage, Replay, ToolResult};
+use crate::provider::{AssistantPart, GO_ON, ModelMessage};
 use crate::store::StoreError;
 
 /// Characters that count as one token where nothing better is known.
@@ -27,6 +28,8 @@ pub(super) struct Context {
     pub(super) conversation: Vec<ModelMessage>,
     /// What had to be left out: code and detail of a notice.
     pub(super) notices: Vec<(&'static str, serde_json::Value)>,
+    /// The attempt that the next one goes on from, and how much of its text.
+    pub(super) continues: Option<(AttemptId, Kept)>,
 }
 
 /// The first line of a prompt, as a title: at most 120 characters.
@@ -40,8 +43,13 @@ pub(super) fn first_line(text: &str) -> String {
         .collect()
 }
 
-/// Builds the context of a run.
-pub(super) async fn of_run(services: &Services, state: &RunState) -> Result<Context, StoreError> {
+/// Builds the context of a run: earlier runs and the prompt, and with `continues` what the attempts of that node said
+/// and did.
+pub(super) async fn of_run(
+    services: &Services,
+    state: &RunState,
+    continues: Option<&NodeId>,
+) -> Result<Context, StoreError> {
     let run = state.run();
     let session = services
         .store
@@ -64,15 +72,27 @@ pub(super) async fn of_run(services: &Services, state: &RunState) -> Result<Cont
     let mut conversation = Vec::new();
     for earlier in &session.runs[..this] {
         if let Some(earlier_state) = services.store.load_run(&earlier.run_id).await? {
-            let replays = services.store.replays_of_run(&earlier.run_id).await?;
-            let replays = replays
-                .into_iter()
-                .map(|(attempt, round, replay)| ((attempt, round), replay))
-                .collect();
+            let replays = replays_of(services, &earlier.run_id).await?;
             conversation.extend(of_earlier(&earlier_state, replays));
         }
     }
-    conversation.extend(prompts(state));
+    conversation.extend(prompts(state, true));
+    let mut broke_off = false;
+    let mut continued = None;
+    if let Some(node) = continues {
+        let replays = replays_of(services, &run.run_id).await?;
+        if let Some((attempt, kept, said)) = chain::to_continue(state, node, replays) {
+            conversation.extend(said.messages);
+            if !said.open.is_empty() {
+                broke_off = true;
+                conversation.push(ModelMessage::Assistant {
+                    parts: vec![AssistantPart::Text { text: said.open }],
+                    replay: None,
+                });
+            }
+            continued = Some((attempt, kept));
+        }
+    }
     let (provider, model) = (
         session.runs[this].provider.clone(),
         session.runs[this].model.clone(),
@@ -85,122 +105,59 @@ pub(super) async fn of_run(services: &Services, state: &RunState) -> Result<Cont
     let notices = limit
         .map(|limit| shorten(&mut conversation, limit))
         .unwrap_or_default();
+    if broke_off {
+        // After the conversation was made to fit: this is no turn of its own.
+        conversation.push(ModelMessage::User {
+            text: GO_ON.to_owned(),
+        });
+    }
     Ok(Context {
         provider,
         model,
         reasoning: session.settings.reasoning,
         conversation,
         notices,
+        continues: continued,
     })
 }
 
-fn prompts(state: &RunState) -> impl Iterator<Item = ModelMessage> {
+async fn replays_of(services: &Services, run_id: &RunId) -> Result<Replays, StoreError> {
+    let replays = services.store.replays_of_run(run_id).await?;
+    Ok(replays
+        .into_iter()
+        .map(|(attempt, round, replay)| ((attempt, round), replay))
+        .collect())
+}
+
+/// What people said in a run. What was taken back before anybody read it was never said, unless the run is `executed`
+/// again.
+fn prompts(state: &RunState, executed: bool) -> impl Iterator<Item = ModelMessage> {
     state
         .messages()
         .iter()
-        // What was taken back before anybody read it was never said.
-        .filter(|message| message.role == MessageRole::User && message.state != MessageState::Returned)
+        .filter(move |message| {
+            message.role == MessageRole::User && (executed || message.state != MessageState::Returned)
+        })
         .map(|message| ModelMessage::User {
             text: message.text.clone(),
         })
 }
 
-/// The prompt of an earlier run and what its model said and did: the last attempt of its answer.
-fn of_earlier(state: &RunState, mut replays: HashMap<(AttemptId, u32), Replay>) -> Vec<ModelMessage> {
-    let mut messages: Vec<ModelMessage> = prompts(state).collect();
-    let answer = state.root().and_then(|root| {
-        state
-            .children(&root.node_id)
-            .find(|node| node.kind == NodeKind::Model)
-    });
-    let Some(attempt) = answer.and_then(|answer| state.attempts_of(&answer.node_id).next_back()) else {
-        return messages;
-    };
-    let blocks: Vec<&Block> = state.blocks_of(&attempt.attempt_id).collect();
-    for round in blocks.chunk_by(|left, right| left.round == right.round) {
-        messages.extend(of_round(state, attempt, round, &mut replays));
+/// The prompt of an earlier run and what its model said and did: its current attempt, and those that it continues.
+fn of_earlier(state: &RunState, replays: Replays) -> Vec<ModelMessage> {
+    let mut messages: Vec<ModelMessage> = prompts(state, false).collect();
+    if let Some(answer) = answer_of(state) {
+        messages.extend(chain::whole(state, &answer.node_id, replays).messages);
     }
     messages
 }
 
-fn of_round(
-    state: &RunState,
-    attempt: &Attempt,
-    blocks: &[&Block],
-    replays: &mut HashMap<(AttemptId, u32), Replay>,
-) -> Vec<ModelMessage> {
-    let mut parts = Vec::new();
-    let mut results = Vec::new();
-    for block in blocks {
-        match &block.body {
-            BlockBody::Text(content) | BlockBody::Refusal(content) if !content.text.trim().is_empty() => {
-                parts.push(AssistantPart::Text {
-                    text: content.text.clone(),
-                });
-            }
-            BlockBody::ToolRef(reference) => {
-                let node = reference.ref_node_id.as_ref().and_then(|id| state.node(id));
-                if let Some(node) = node.filter(|node| node.executor == Executor::Runloom) {
-                    parts.push(call_part(reference, node));
-                    results.push(call_result(reference, node));
-                }
-            }
-            BlockBody::Text(_)
-            | BlockBody::Refusal(_)
-            | BlockBody::Reasoning { .. }
-            | BlockBody::ParallelGroup { .. }
-            | BlockBody::Unsupported { .. } => {}
-        }
-    }
-    let mut messages = Vec::new();
-    if !parts.is_empty() {
-        let round = blocks.first().map_or(0, |block| block.round);
-        let replay = replays.remove(&(attempt.attempt_id.clone(), round));
-        messages.push(ModelMessage::Assistant { parts, replay });
-    }
-    if !results.is_empty() {
-        messages.push(ModelMessage::ToolResults { results });
-    }
-    messages
-}
-
-fn call_part(reference: &ToolRef, node: &Node) -> AssistantPart {
-    let arguments = node
-        .outputs
-        .get(&Channel::Arguments)
-        .map_or("", |output| &output.text);
-    // Arguments that were cut are not an object that a provider takes back.
-    let whole = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok();
-    AssistantPart::ToolCall {
-        id: reference.tool_call_id.clone(),
-        name: reference.tool_name.clone(),
-        arguments: if whole {
-            arguments.to_owned()
-        } else {
-            "{}".to_owned()
-        },
-    }
-}
-
-fn call_result(reference: &ToolRef, node: &Node) -> ToolResult {
-    let end = node.state.end();
-    let status = node.state.status();
-    let error = end.and_then(|end| end.error.as_ref());
-    let content = match (status, error) {
-        (NodeStatus::Succeeded, _) => node
-            .outputs
-            .get(&Channel::Result)
-            .map_or("", |output| &output.text)
-            .to_owned(),
-        (_, Some(error)) => format!("Error ({status}): {}", error.message),
-        (_, None) => format!("The call did not end: {status}."),
-    };
-    ToolResult {
-        tool_call_id: reference.tool_call_id.clone(),
-        tool_name: reference.tool_name.clone(),
-        content,
-        is_error: status != NodeStatus::Succeeded,
-    }
+/// The model node that answers the prompt of a run.
+pub(super) fn answer_of(state: &RunState) -> Option<&Node> {
+    let root = state.root()?;
+    state
+        .children(&root.node_id)
+        .find(|node| node.kind == NodeKind::Model)
 }
 
 /// Makes the conversation fit the model: first the oldest tool results are replaced, then the oldest turns are left

@@ -1,6 +1,7 @@
 //! Running the calls of one round, one after another. Each call is one node and settles exactly once.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use protocol::model::{ErrorInfo, Progress};
 use protocol::op::{NodeUpdated, Op};
@@ -36,6 +37,14 @@ pub(super) async fn run_calls(
         results.push(run_call(services, writer, stop, node, &call).await);
     }
     results
+}
+
+/// How a call ended.
+enum Outcome {
+    /// By itself.
+    Ended(Result<ToolOutput, ToolError>),
+    /// It took too long. Its future is dropped: what it still does has no effect on the record.
+    TimedOut,
 }
 
 async fn run_call(
@@ -80,25 +89,34 @@ async fn run_call(
         cancel: stop.token().child_token(),
         progress: Arc::clone(&reports) as Arc<dyn ToolProgress>,
     };
-    let mut running = tool.call(arguments, &context);
-    let outcome = loop {
-        tokio::select! {
-            outcome = &mut running => break outcome,
-            () = reports.changed.notified() => report(writer, &mut node, &reports).await,
+    let limit = services.config.limits.tool_seconds;
+    let outcome = {
+        let mut running = tool.call(arguments, &context);
+        let deadline = tokio::time::sleep(Duration::from_secs(limit));
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                outcome = &mut running => break Outcome::Ended(outcome),
+                () = reports.changed.notified() => report(writer, &mut node, &reports).await,
+                () = &mut deadline => {
+                    context.cancel.cancel();
+                    break Outcome::TimedOut;
+                }
+            }
         }
     };
     report(writer, &mut node, &reports).await;
     let at = services.clock.now_ms();
-    if stop.is_stopped() && outcome.is_err() {
+    if stop.is_stopped() && !matches!(outcome, Outcome::Ended(Ok(_))) {
         // Whoever stopped the run says how this node ended.
         return told("The call was stopped.".to_owned(), true);
     }
     match outcome {
-        Ok(ToolOutput {
+        Outcome::Ended(Ok(ToolOutput {
             text,
             media_type,
             exit_code,
-        }) => {
+        })) => {
             let content = text.clone();
             node.append(writer, Channel::Result, text).await;
             node.media_type(Channel::Result, &media_type);
@@ -106,11 +124,18 @@ async fn run_call(
                 .await;
             told(content, false)
         }
-        Err(error) => {
+        Outcome::Ended(Err(error)) => {
             let info = ErrorInfo::new(error.code, &error.message);
             node.finish(writer, at, NodeStatus::Failed, Some(info), None)
                 .await;
             told(format!("Error: {error}"), true)
+        }
+        Outcome::TimedOut => {
+            let words = format!("The call took longer than {limit} s, its limit, and was stopped.");
+            let info = ErrorInfo::new("timed_out", &words);
+            node.finish(writer, at, NodeStatus::TimedOut, Some(info), None)
+                .await;
+            told(format!("Error (timed_out): {words}"), true)
         }
     }
 }

@@ -75,6 +75,23 @@ impl Live {
         }
     }
 
+    /// Another attempt goes on.
+    pub(super) fn attempt(&mut self, attempt_id: AttemptId) {
+        self.attempt_id = attempt_id;
+    }
+
+    /// The provider asked to wait until then (milliseconds since the epoch).
+    pub(super) fn rate_limited(&mut self, until: i64, reason: &str) {
+        self.clocks = None;
+        self.show_wait(StreamActivity::RateLimited, until, reason, None);
+    }
+
+    /// The try `number` of `max` begins at `until` (milliseconds since the epoch).
+    pub(super) fn retrying(&mut self, number: u32, max: u32, until: i64, reason: &str) {
+        self.clocks = None;
+        self.show_wait(StreamActivity::Retrying, until, reason, Some((number, max)));
+    }
+
     /// A new request begins: its clocks are shown from now on.
     pub(super) fn request(&mut self, clocks: Arc<StreamClocks>) {
         self.clocks = Some(clocks);
@@ -121,7 +138,29 @@ impl Live {
         self.show(StreamActivity::Settled, None);
     }
 
+    fn show_wait(&mut self, state: StreamActivity, until: i64, reason: &str, tries: Option<(u32, u32)>) {
+        let (number, max) = tries.unzip();
+        let shown = StreamState {
+            until: Some(until),
+            attempt_number: number,
+            attempts_max: max,
+            reason: Some(reason.to_owned()),
+            ..self.state(state)
+        };
+        self.channel.set_stream(shown);
+    }
+
     fn show(&mut self, state: StreamActivity, silent: Option<(LivenessClock, i64)>) {
+        let shown = StreamState {
+            clock: silent.map(|(clock, _)| clock),
+            since: silent.map(|(_, since)| since),
+            ..self.state(state)
+        };
+        self.channel.set_stream(shown);
+    }
+
+    /// The next state, without what only some states say.
+    fn state(&mut self, state: StreamActivity) -> StreamState {
         self.n += 1;
         self.shown = Some(state);
         let tokens_per_second = match (&self.clocks, state) {
@@ -130,7 +169,7 @@ impl Live {
             }
             _ => None,
         };
-        self.channel.set_stream(StreamState {
+        StreamState {
             run_id: self.run_id.clone(),
             node_id: self.node_id.clone(),
             attempt_id: self.attempt_id.clone(),
@@ -139,13 +178,13 @@ impl Live {
             last_byte_at: self.clocks.as_ref().and_then(|clocks| clocks.last_byte_at()),
             last_content_at: self.clocks.as_ref().and_then(|clocks| clocks.last_content_at()),
             tokens_per_second,
-            clock: silent.map(|(clock, _)| clock),
-            since: silent.map(|(_, since)| since),
+            clock: None,
+            since: None,
             until: None,
             attempt_number: None,
             attempts_max: None,
             reason: None,
             to: None,
-        });
+        }
     }
 }

@@ -112,6 +112,9 @@ impl Execution {
             ),
             provider: target.endpoint.provider_id,
             model: target.model.id,
+            on_interruption: wish
+                .on_interruption
+                .unwrap_or(self.services.config.recovery.on_interruption),
             idempotency_key: idempotency_key.map(plain),
             created_at: at,
         };

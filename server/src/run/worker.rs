@@ -8,11 +8,13 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use protocol::id::RunId;
 use protocol::model::ErrorInfo;
+use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::ops::notice;
 use super::recorder::{RecordError, Recorder};
 use super::recovery::{self, Ending};
 use super::{Services, StopSignal, Stopped, chat, take_over};
@@ -269,6 +271,9 @@ impl Worker {
                 "owner_gone",
                 "The server that executed this run is gone. What it showed is kept.",
             );
+            if self.services.store.mark_automatic_resume(&claim).await? {
+                tracing::info!(run.id = %claim.run_id, "it is resumed, as its policy says");
+            }
             self.close(&claim, &Ending::Interrupted(error)).await?;
             self.look_at_queue();
         }
@@ -282,12 +287,25 @@ impl Worker {
             let Some(state) = self.services.store.load_run(&claim.run_id).await? else {
                 return Ok(());
             };
-            if state.run().status.is_final() || state.generation() != claim.generation {
+            if state.generation() != claim.generation {
                 return Ok(());
             }
             let at = self.services.clock.now_ms();
             let (state_then, mut ops) = take_over::begin(&self.services, &state, claim, at).await;
-            ops.extend(recovery::close(&state_then, ending, at));
+            if state.run().status.is_final() {
+                // It was to go on again, and cannot: it stays as it ended, and says why.
+                let Ending::Failed(error) = ending else {
+                    return Ok(());
+                };
+                self.services.store.drop_reopen(claim).await?;
+                ops.push(notice(
+                    None,
+                    "cannot_go_on",
+                    json!({ "message": error.message, "code": error.code }),
+                ));
+            } else {
+                ops.extend(recovery::close(&state_then, ending, at));
+            }
             let closed = async {
                 let writer = self.recorder.open(state).await?;
                 for op in ops {

@@ -8,16 +8,19 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::wire::WireFormat;
+use crate::provider::GO_ON;
 
 /// What a request says, as far as the simulator needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Incoming {
     /// The model's name.
     pub(super) model: String,
-    /// The last user message that carries no tool results.
+    /// The last user message that carries no tool results and is not [`GO_ON`].
     pub(super) prompt: String,
     /// How many rounds of tool calls were answered since.
     pub(super) round: usize,
+    /// Whether the model is told to go on from its own text that broke off.
+    pub(super) goes_on: bool,
     /// Whether Chat Completions shall send usage.
     pub(super) include_usage: bool,
 }
@@ -105,7 +108,9 @@ fn check_tool_names<'a>(names: impl Iterator<Item = Option<&'a str>>, longest: u
 
 /// The last prompt and the rounds after it.
 fn choose(model: String, heard: &[Heard], include_usage: bool) -> Result<Incoming, Failure> {
-    let last = heard.iter().rposition(|heard| matches!(heard, Heard::Prompt(_)));
+    let last = heard
+        .iter()
+        .rposition(|heard| matches!(heard, Heard::Prompt(text) if text != GO_ON));
     let Some((index, Heard::Prompt(prompt))) = last.and_then(|index| Some((index, heard.get(index)?))) else {
         return Err(Failure::invalid(
             "messages: at least one user message is required",
@@ -120,6 +125,7 @@ fn choose(model: String, heard: &[Heard], include_usage: bool) -> Result<Incomin
         model,
         prompt: prompt.clone(),
         round,
+        goes_on: matches!(heard.last(), Some(Heard::Prompt(text)) if text == GO_ON),
         include_usage,
     })
 }

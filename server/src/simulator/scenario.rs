@@ -94,6 +94,10 @@ pub enum LineEnd {
 pub struct Turn {
     /// What is done, in order.
     pub steps: Vec<Step>,
+    /// What is done when the same round is asked for again: the first time, the second time …. After the last one the
+    /// round begins anew. Without any it is the same each time.
+    #[serde(default)]
+    pub again: Vec<Turn>,
 }
 
 /// One thing that the provider does.

@@ -59,8 +59,14 @@ fn pick(control: &Control, format: WireFormat, parts: &Parts, body: &[u8]) -> Re
         .turns
         .get(incoming.round)
         .or_else(|| scenario.turns.last())
-        .cloned()
         .ok_or_else(|| Failure::new(500, "the scenario has no turns"))?;
+    let place = (
+        format,
+        scenario.name.clone(),
+        incoming.prompt.clone(),
+        incoming.round,
+    );
+    let turn = control.simulator.repeats.pick(place, turn, incoming.goes_on);
     let is_load = |step: &Step| matches!(step, Step::Text(text) if text.generator == Some(Generator::Load));
     if turn.steps.iter().any(is_load) {
         check_load(&parameters).map_err(Failure::invalid)?;

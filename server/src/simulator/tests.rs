@@ -111,12 +111,21 @@ async fn every_scenario_streams_to_its_end_in_both_formats() {
         for format in FORMATS {
             let mut messages = vec![json!({"role": "user", "content": scenario.prompt})];
             for (round, turn) in scenario.turns.iter().enumerate() {
-                let response = running.send(format, "demo", &json!(messages)).await;
-                let reply = read(format, response).await;
-                if turn.http_error().is_none() {
-                    check_content(format, &scenario, turn, &reply);
-                }
-                check_end(format, &scenario, turn, &reply);
+                // A round with repeats is asked for until its last one.
+                let mut turn = turn;
+                let mut repeats = turn.again.iter();
+                let reply = loop {
+                    let response = running.send(format, "demo", &json!(messages)).await;
+                    let reply = read(format, response).await;
+                    if turn.http_error().is_none() {
+                        check_content(format, &scenario, turn, &reply);
+                    }
+                    check_end(format, &scenario, turn, &reply);
+                    match repeats.next() {
+                        Some(next) => turn = next,
+                        None => break reply,
+                    }
+                };
                 if round + 1 < scenario.turns.len() {
                     let is_cut = turn
                         .steps

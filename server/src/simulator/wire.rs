@@ -15,7 +15,7 @@ pub(super) use anthropic::{AnthropicEncoder, signature};
 pub(super) use openai_chat::OpenaiChatEncoder;
 
 /// Which wire format a request came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WireFormat {
     /// Anthropic Messages.

@@ -1,10 +1,15 @@
 //! The queue of runs: claiming, leases and taking over.
 //!
+//! A run that is over and has a wish to go on (`store::reopen`) stands in the queue too, in the place of its session's
+//! order.
+//!
 //! A claim adds one to `generation`; whoever writes with an older one is refused by `batch::write`. Leases end by the
 //! database's clock, which all servers share.
 
 use protocol::id::RunId;
+use sqlx::types::Json;
 
+use super::reopen::Reopen;
 use super::wake::{self, WakeUp};
 use super::{Store, StoreError};
 
@@ -20,6 +25,8 @@ pub struct Claim {
     pub generation: u64,
     /// The owner from whom it was taken over in the middle of it.
     pub predecessor: Option<Predecessor>,
+    /// The wish that it goes on, when it was over.
+    pub reopen: Option<Reopen>,
 }
 
 /// An owner that is gone.
@@ -29,44 +36,62 @@ pub struct Predecessor {
     pub gone_ms: Option<u64>,
 }
 
-fn claim((run_id, generation): (String, i64)) -> Result<Claim, StoreError> {
+type ClaimRow = (String, i64, Option<Json<Reopen>>);
+
+fn claim((run_id, generation, reopen): ClaimRow) -> Result<Claim, StoreError> {
     Ok(Claim {
         run_id: run_id
             .parse()
             .map_err(|error| StoreError::row("runs", &run_id, error))?,
         generation: generation as u64,
         predecessor: None,
+        reopen: reopen.map(|Json(reopen)| reopen),
     })
 }
+
+/// Makes claims from the queue one after another, over all servers: a run that goes on again and a later run of its
+/// session could else both find the other one at rest.
+const CLAIM_LOCK: i64 = 0x72_75_6e_6c_6f_6f_6d;
 
 impl Store {
     /// Claims the oldest queued run whose session executes nothing else.
     pub async fn claim_queued(&self, owner: &str) -> Result<Option<Claim>, StoreError> {
-        let row: Option<(String, i64)> = sqlx::query_as(
+        let mut transaction = self.pool().begin().await?;
+        sqlx::query("select pg_advisory_xact_lock($1)")
+            .bind(CLAIM_LOCK)
+            .execute(&mut *transaction)
+            .await?;
+        let row: Option<ClaimRow> = sqlx::query_as(
             "update runs set owner = $1, generation = generation + 1,
                  lease_expires_at = now() + make_interval(secs => $2)
              where run_id = (
                  select run_id from runs r
-                 where status = 'queued' and (lease_expires_at is null or lease_expires_at < now())
-                     and not exists (select 1 from runs earlier where earlier.session_id = r.session_id
-                         and earlier.ordinal < r.ordinal and earlier.status in ('queued', 'running', 'waiting'))
+                 where (status = 'queued' or reopen is not null and status not in ('running', 'waiting'))
+                     and (lease_expires_at is null or lease_expires_at < now())
+                     and not exists (select 1 from runs other where other.session_id = r.session_id
+                         and other.run_id <> r.run_id
+                         and (other.ordinal < r.ordinal
+                                 and (other.status in ('queued', 'running', 'waiting') or other.reopen is not null)
+                             or other.status in ('running', 'waiting')
+                             or other.lease_expires_at >= now()))
                  order by created_at, run_id for update skip locked limit 1)
-             returning run_id, generation",
+             returning run_id, generation, reopen",
         )
         .bind(owner)
         .bind(f64::from(LEASE_SECONDS))
-        .fetch_optional(self.pool())
+        .fetch_optional(&mut *transaction)
         .await?;
+        transaction.commit().await?;
         row.map(claim).transpose()
     }
 
     /// Claims this run while it is queued, to end it before it starts.
     pub async fn claim_if_queued(&self, owner: &str, run_id: &RunId) -> Result<Option<Claim>, StoreError> {
-        let row: Option<(String, i64)> = sqlx::query_as(
+        let row: Option<ClaimRow> = sqlx::query_as(
             "update runs set owner = $1, generation = generation + 1,
                  lease_expires_at = now() + make_interval(secs => $2)
              where run_id = $3 and status = 'queued' and (lease_expires_at is null or lease_expires_at < now())
-             returning run_id, generation",
+             returning run_id, generation, reopen",
         )
         .bind(owner)
         .bind(f64::from(LEASE_SECONDS))
@@ -79,7 +104,7 @@ impl Store {
     /// Takes over one run whose owner is gone.
     pub async fn claim_orphan(&self, owner: &str) -> Result<Option<Claim>, StoreError> {
         // A lease ends its length after the last sign of life; one without an owner was ended at that sign.
-        let row: Option<(String, i64, Option<f64>)> = sqlx::query_as(
+        let row: Option<(String, i64, Option<Json<Reopen>>, Option<f64>)> = sqlx::query_as(
             "with orphan as (
                  select run_id, lease_expires_at - case when owner is null then interval '0' else make_interval(secs => $2) end
                      as last_seen
@@ -89,19 +114,19 @@ impl Store {
              update runs set owner = $1, generation = generation + 1,
                  lease_expires_at = now() + make_interval(secs => $2)
              from orphan where runs.run_id = orphan.run_id
-             returning runs.run_id, generation, extract(epoch from now() - last_seen)::float8",
+             returning runs.run_id, generation, reopen, extract(epoch from now() - last_seen)::float8",
         )
         .bind(owner)
         .bind(f64::from(LEASE_SECONDS))
         .fetch_optional(self.pool())
         .await?;
-        let Some((run_id, generation, seconds)) = row else {
+        let Some((run_id, generation, reopen, seconds)) = row else {
             return Ok(None);
         };
         let gone_ms = seconds.map(|seconds| (seconds.max(0.0) * 1_000.0) as u64);
         Ok(Some(Claim {
             predecessor: Some(Predecessor { gone_ms }),
-            ..claim((run_id, generation))?
+            ..claim((run_id, generation, reopen))?
         }))
     }
 
@@ -110,7 +135,7 @@ impl Store {
         let mut transaction = self.pool().begin().await?;
         let released = sqlx::query(
             "update runs set owner = null, lease_expires_at = null
-             where run_id = $1 and owner = $2 and generation = $3 and status = 'queued'",
+             where run_id = $1 and owner = $2 and generation = $3 and (status = 'queued' or reopen is not null)",
         )
         .bind(claim.run_id.as_str())
         .bind(owner)
@@ -134,7 +159,8 @@ impl Store {
         let ids: Vec<&str> = executing.iter().map(RunId::as_str).collect();
         let rows: Vec<(String,)> = sqlx::query_as(
             "update runs set lease_expires_at = now() + make_interval(secs => $2)
-             where owner = $1 and status in ('queued', 'running', 'waiting') and run_id = any($3) returning run_id",
+             where owner = $1 and (status in ('queued', 'running', 'waiting') or reopen is not null)
+                 and run_id = any($3) returning run_id",
         )
         .bind(owner)
         .bind(f64::from(LEASE_SECONDS))
@@ -152,7 +178,7 @@ impl Store {
             // A lease with an owner ends its length after that owner's last sign of life.
             "update runs set owner = null,
                  lease_expires_at = least(lease_expires_at - make_interval(secs => $1), now() - interval '1 millisecond')
-             where status in ('queued', 'running', 'waiting') and owner is not null",
+             where (status in ('queued', 'running', 'waiting') or reopen is not null) and owner is not null",
         )
         .bind(f64::from(LEASE_SECONDS))
         .execute(self.pool())

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use protocol::api::InterruptionPolicy;
 use protocol::fold::RunState;
 use protocol::id::{BlockId, NodeId, RunId, SessionId};
 use protocol::model::{Approval, Attempt, Block, Message, Node, Notice, Run};
@@ -27,6 +28,8 @@ pub struct NewRun {
     pub provider: String,
     /// The model's id.
     pub model: String,
+    /// What becomes of it when its owner goes away.
+    pub on_interruption: InterruptionPolicy,
     /// The same key gives the same run.
     pub idempotency_key: Option<String>,
     /// When.
@@ -73,8 +76,9 @@ impl Store {
             }
         }
         sqlx::query(
-            "insert into runs (run_id, session_id, ordinal, status, prompt_start, provider, model, idempotency_key, created_at)
-             values ($1, $2, (select count(*) from runs where session_id = $2), $3, $4, $5, $6, $7, $8)",
+            "insert into runs (run_id, session_id, ordinal, status, prompt_start, provider, model, idempotency_key, created_at,
+                 on_interruption)
+             values ($1, $2, (select count(*) from runs where session_id = $2), $3, $4, $5, $6, $7, $8, $9)",
         )
         .bind(run.run_id.as_str())
         .bind(run.session_id.as_str())
@@ -84,6 +88,7 @@ impl Store {
         .bind(&new.model)
         .bind(&new.idempotency_key)
         .bind(new.created_at)
+        .bind(new.on_interruption.as_str())
         .execute(&mut *transaction)
         .await?;
         batch::write(&mut transaction, std::slice::from_ref(first)).await?;

@@ -98,20 +98,24 @@ impl Process {
 
     /// Queues a run in a session.
     pub(crate) async fn submit(&self, session: &SessionId, prompt: &str) -> RunId {
-        let run = self
-            .post(
-                &format!("/api/sessions/{session}/runs"),
-                json!({ "prompt": prompt }),
-            )
-            .await;
+        self.submit_body(session, json!({ "prompt": prompt })).await
+    }
+
+    /// Queues a run in a session, as this body says.
+    pub(crate) async fn submit_body(&self, session: &SessionId, body: Value) -> RunId {
+        let run = self.post(&format!("/api/sessions/{session}/runs"), body).await;
         run["run_id"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Creates a session.
+    pub(crate) async fn session(&self) -> SessionId {
+        let session = self.post("/api/sessions", json!({})).await;
+        session["session_id"].as_str().unwrap().parse().unwrap()
     }
 
     /// Queues a run in a session of its own.
     pub(crate) async fn run(&self, prompt: &str) -> RunId {
-        let session = self.post("/api/sessions", json!({})).await;
-        self.submit(&session["session_id"].as_str().unwrap().parse().unwrap(), prompt)
-            .await
+        self.submit(&self.session().await, prompt).await
     }
 
     pub(crate) async fn session_of(&self, run: &RunId) -> SessionId {

@@ -6,6 +6,7 @@
 //! the stream stands there, looks, and opens it. [`TestServer::viewer`] is a client of the WebSocket that folds what
 //! comes; `until` reads frames until its state is what the test waits for. Nothing sleeps, and every wait has an end.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use axum::http::StatusCode;
 use leptos::config::LeptosOptions;
 use protocol::digest::digest;
 use protocol::fold::{Applied, RunState};
-use protocol::id::{RunId, SessionId};
+use protocol::id::{NodeId, RunId, SessionId};
 use protocol::op::Entry;
 use protocol::snapshot::Snapshot;
 use serde_json::{Value, json};
@@ -28,8 +29,8 @@ use server::run::{Execution, Services};
 use server::simulator::{Scenario, sample_workspace};
 use server::store::Store;
 use server::store::test_support::TestDatabase;
-use server::stream::TranscriptStore;
-use server::tool::{ToolRegistry, Workspace};
+use server::stream::{RandomJitter, TranscriptStore};
+use server::tool::{Tool, ToolRegistry, Workspace};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -50,8 +51,12 @@ pub(crate) struct Setup {
     pub(crate) stall: &'static str,
     /// Further keys of both providers.
     pub(crate) reasoning: &'static str,
+    /// What stands in `[recovery]`; without it nothing is asked for again.
+    pub(crate) recovery: Option<&'static str>,
     /// Further tables of the configuration.
     pub(crate) more_config: &'static str,
+    /// Tools beside the built-in ones.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// Scenarios beside the built-in ones.
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) heartbeat: Heartbeat,
@@ -134,29 +139,42 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
         sample_workspace::unpack(&workspace).unwrap();
-        let text = format!(
+        let mut text = format!(
             "{}{}",
             providers(&provider.base, setup.stall, setup.reasoning),
             setup.more_config
         );
+        let mut environment = BTreeMap::from([(KEY_VARIABLE.to_owned(), PROVIDER_KEY.to_owned())]);
+        match setup.recovery {
+            Some(recovery) => text.push_str(&format!("\n[recovery]\n{recovery}\n")),
+            None => environment.extend([
+                ("RUNLOOM_RECOVERY__RETRY_DELAYS".to_owned(), "[]".to_owned()),
+                ("RUNLOOM_LIMITS__RATE_LIMIT_SECONDS".to_owned(), "0".to_owned()),
+            ]),
+        }
         let config = Config::from_inputs(&Inputs {
             file: Some(ConfigFile {
                 path: PathBuf::from("/test.toml"),
                 text,
             }),
-            environment: [(KEY_VARIABLE.to_owned(), PROVIDER_KEY.to_owned())].into(),
+            environment,
             is_root: true,
             ..Inputs::default()
         });
         let clock: SharedClock = Arc::new(SystemClock);
+        let mut tools = ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap()));
+        for tool in setup.tools {
+            tools.register(tool).unwrap();
+        }
         let options = setup.connect.unwrap_or_else(|| database.options.clone());
         let services = Services {
             client: ProviderClient::new(Arc::clone(&clock)).unwrap(),
             transcripts: TranscriptStore::new(setup.data.as_deref().unwrap_or(folder.path())),
-            tools: ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap())),
+            tools,
             config: Arc::new(config.unwrap()),
             store: Store::open(options).await.unwrap(),
             clock,
+            jitter: Arc::new(RandomJitter),
         };
         let execution = Execution::start(services, !setup.has_neighbours).await.unwrap();
         let state = AppState {
@@ -228,6 +246,23 @@ impl TestServer {
         self.post(&format!("/api/runs/{run}/cancel"), json!({}))
             .await
             .status()
+    }
+
+    /// Lets a run go on.
+    pub(crate) async fn resume(&self, run: &RunId) -> StatusCode {
+        self.post(&format!("/api/runs/{run}/resume"), json!({}))
+            .await
+            .status()
+    }
+
+    /// Asks for another answer; the status and, when it is refused, the code.
+    pub(crate) async fn regenerate(&self, node: &NodeId) -> (StatusCode, Option<String>) {
+        let answer = self
+            .post(&format!("/api/nodes/{node}/regenerate"), json!({}))
+            .await;
+        let status = answer.status();
+        let body: Value = answer.json().await.unwrap_or_default();
+        (status, body["code"].as_str().map(str::to_owned))
     }
 
     pub(crate) async fn snapshot(&self, run: &RunId) -> Snapshot {

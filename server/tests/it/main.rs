@@ -8,6 +8,7 @@
 
 mod access;
 mod api_document;
+mod attempts;
 mod cancelling;
 mod catching_up;
 mod client_frames;
@@ -32,11 +33,14 @@ mod ranges;
 mod recorder;
 mod recorder_outage;
 mod refreshing;
+mod regenerating;
 mod rejected;
+mod resuming;
 mod retention;
 mod several_servers;
 mod states;
 mod stopping;
+mod tool_settlement;
 mod viewer;
 mod watching_elsewhere;
 mod whole_run;

@@ -81,6 +81,7 @@ impl Owner {
             prompt_start: "a prompt".to_owned(),
             provider: "p".to_owned(),
             model: "m".to_owned(),
+            on_interruption: protocol::api::InterruptionPolicy::Leave,
             idempotency_key: None,
             created_at: 1,
         };

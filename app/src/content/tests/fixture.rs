@@ -2,7 +2,7 @@
 
 use protocol::fold::{Applied, RunState};
 use protocol::id::{AttemptId, BlockId, NodeId};
-use protocol::model::{BlockBody, Content, ErrorInfo, ToolRef};
+use protocol::model::{BlockBody, Content, ErrorInfo, Kept, ToolRef};
 use protocol::op::{self, Entry, Op};
 use protocol::state::{
     AttemptReason, AttemptStatus, BlockStatus, Channel, Executor, MessageRole, NodeKind, NodeStatus,
@@ -147,6 +147,31 @@ impl Script {
 
     pub(super) fn attempt(&mut self, id: &str, index: u32, reason: AttemptReason, provider: &str) {
         self.attempt_of("call_1", id, index, reason, provider);
+    }
+
+    /// An attempt that goes on from another one, of whose text so many tokens are kept.
+    pub(super) fn attempt_after(
+        &mut self,
+        id: &str,
+        index: u32,
+        reason: AttemptReason,
+        before: &str,
+        tokens: u64,
+    ) {
+        self.push(Op::AttemptStarted(op::AttemptStarted {
+            node_id: node("call_1"),
+            attempt_id: attempt_id(id),
+            attempt_index: index,
+            reason,
+            provider: "demo".to_owned(),
+            model: "demo-large".to_owned(),
+            continues_attempt_id: Some(attempt_id(before)),
+            kept: Some(Kept {
+                bytes: tokens * 4,
+                tokens,
+            }),
+            extra: Extra::new(),
+        }));
     }
 
     pub(super) fn attempt_of(

@@ -148,6 +148,7 @@ async fn run(tried: &mut Tried) -> Result<(SessionId, protocol::id::RunId), Prob
         prompt: tried.draft.prompt.clone(),
         provider,
         model,
+        on_interruption: None,
     };
     let created = api::create_run(&session, &body, &tried.key).await?;
     Ok((session, created.run_id))

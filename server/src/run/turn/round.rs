@@ -10,6 +10,7 @@ use crate::provider::{
     AssistantPart, BlockStart, Position, ProviderError, ProviderEvent, RoundCall, RoundContent, StopReason,
     StreamEnd, Usage,
 };
+use crate::run::STREAM_ENDED;
 use crate::run::dispatch::Call;
 use crate::run::ops::{Announcement, BlockPlace, OpenBlock, OpenNode, notice, plain, unsupported};
 use crate::run::recorder::RunWriter;
@@ -53,6 +54,12 @@ pub(super) struct RoundEnd {
     pub(super) has_content: bool,
 }
 
+/// What is left of a round that broke.
+pub(super) struct CutRound {
+    pub(super) next_ordinal: u32,
+    pub(super) usage: Option<Usage>,
+}
+
 impl<'a> Round<'a> {
     pub(super) fn new(
         writer: &'a RunWriter,
@@ -80,6 +87,11 @@ impl<'a> Round<'a> {
     /// The failure that the stream reported, once.
     pub(super) fn take_error(&mut self) -> Option<ProviderError> {
         self.content.error.take()
+    }
+
+    /// Whether nothing of the round was shown.
+    pub(super) fn is_blank(&self) -> bool {
+        self.content.blocks.is_empty()
     }
 
     /// Whether the end marker came.
@@ -237,20 +249,8 @@ impl<'a> Round<'a> {
                     block.finish(self.writer, BlockStatus::Complete).await;
                 }
             }
-            Some(Open::Call(node) | Open::ServerCall { node, .. }) => {
-                // A call without arguments is a call with none.
-                let is_empty = self
-                    .content
-                    .blocks
-                    .iter()
-                    .rev()
-                    .find(|block| block.position == position);
-                if is_empty.is_some_and(|block| block.content.is_empty()) {
-                    node.append(self.writer, Channel::Arguments, "{}".to_owned())
-                        .await;
-                }
-            }
-            None => {}
+            // Whether a call is whole is known at the end of the round only.
+            Some(Open::Call(_) | Open::ServerCall { .. }) | None => {}
         }
     }
 
@@ -266,12 +266,23 @@ impl<'a> Round<'a> {
         let mut calls = Vec::new();
         for (position, open) in std::mem::take(&mut self.open) {
             match open {
-                Open::Call(node) => {
+                Open::Call(mut node) => {
                     if let Some(call) = parsed.get(&position).cloned() {
+                        // A call without arguments is a call with none.
+                        if call.parsed.is_ok() && self.is_without_arguments(position) {
+                            node.append(self.writer, Channel::Arguments, "{}".to_owned())
+                                .await;
+                        }
                         calls.push(Call { node, call });
                     }
                 }
-                Open::ServerCall { node, failed } => self.finish_server_call(node, failed, at).await,
+                Open::ServerCall { mut node, failed } => {
+                    if self.is_without_arguments(position) {
+                        node.append(self.writer, Channel::Arguments, "{}".to_owned())
+                            .await;
+                    }
+                    self.finish_server_call(node, failed, at).await;
+                }
                 Open::Block(_) => {}
             }
         }
@@ -289,6 +300,13 @@ impl<'a> Round<'a> {
         }
     }
 
+    fn is_without_arguments(&self, position: Position) -> bool {
+        let mut blocks = self.content.blocks.iter().rev();
+        blocks
+            .find(|block| block.position == position)
+            .is_some_and(|block| block.content.is_empty())
+    }
+
     async fn finish_server_call(&self, node: OpenNode, failed: Option<bool>, at: i64) {
         let (status, error) = match failed {
             Some(true) => (
@@ -304,13 +322,13 @@ impl<'a> Round<'a> {
     }
 
     /// The stream broke: texts are cut, and no call of the round is run.
-    pub(super) async fn cut(mut self, at: i64) -> Option<Usage> {
+    pub(super) async fn cut(mut self, at: i64) -> CutRound {
         for (_, open) in std::mem::take(&mut self.open) {
             match open {
                 Open::Block(block) => block.finish(self.writer, BlockStatus::Cut).await,
                 Open::Call(node) => {
                     let error = ErrorInfo::new(
-                        "stream_ended",
+                        STREAM_ENDED,
                         "The model's stream broke before the call could be run.",
                     );
                     node.finish(self.writer, at, NodeStatus::NotRun, Some(error), None)
@@ -324,7 +342,7 @@ impl<'a> Round<'a> {
                 }
                 Open::ServerCall { node, failed: None } => {
                     let error = ErrorInfo::new(
-                        "stream_ended",
+                        STREAM_ENDED,
                         "The provider's stream broke before it gave a result.",
                     );
                     node.finish(self.writer, at, NodeStatus::Interrupted, Some(error), None)
@@ -332,6 +350,9 @@ impl<'a> Round<'a> {
                 }
             }
         }
-        self.content.usage.take()
+        CutRound {
+            next_ordinal: self.next_ordinal,
+            usage: self.content.usage.take(),
+        }
     }
 }

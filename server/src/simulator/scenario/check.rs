@@ -42,6 +42,17 @@ impl Scenario {
         for (turn_index, turn) in self.turns.iter().enumerate() {
             turn.check(&self.parameters)
                 .map_err(|(step, problem)| format!("turns[{turn_index}].steps[{step}]: {problem}"))?;
+            for (index, again) in turn.again.iter().enumerate() {
+                let place = format!("turns[{turn_index}].again[{index}]");
+                if !again.again.is_empty() {
+                    return Err(format!(
+                        "{place}.again: expected none; list it in `turns[{turn_index}].again`"
+                    ));
+                }
+                again
+                    .check(&self.parameters)
+                    .map_err(|(step, problem)| format!("{place}.steps[{step}]: {problem}"))?;
+            }
         }
         Ok(())
     }
@@ -49,7 +60,11 @@ impl Scenario {
     /// The names of all gates, in order of their first appearance.
     pub fn gates(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        for step in self.turns.iter().flat_map(|turn| &turn.steps) {
+        let turns = self
+            .turns
+            .iter()
+            .flat_map(|turn| std::iter::once(turn).chain(&turn.again));
+        for step in turns.flat_map(|turn| &turn.steps) {
             if let Step::Gate(gate) = step
                 && !names.contains(&gate.name.as_str())
             {

@@ -10,7 +10,8 @@ use sqlx::PgConnection;
 use crate::store::StoreError;
 use crate::store::rows::{AsJson, json};
 
-/// The run's own row. Its first end and start times stay; a run that goes on again has no end.
+/// The run's own row. Its first end and start times stay; a run that goes on again has no end. The wish that it goes on
+/// is met when it runs.
 pub(super) async fn run(connection: &mut PgConnection, state: &RunState, at: i64) -> Result<(), StoreError> {
     let run = state.run();
     let key = run.run_id.as_str();
@@ -18,6 +19,7 @@ pub(super) async fn run(connection: &mut PgConnection, state: &RunState, at: i64
         "update runs set status = $2, error = $3, usage = $4, extra = $5,
              started_at = case when $2 = 'running' then coalesce(started_at, $6) else started_at end,
              finished_at = case when $7 then $6 else null end,
+             reopen = case when $2 = 'running' then null else reopen end,
              owner = case when $7 then null else owner end,
              lease_expires_at = case when $7 then null else lease_expires_at end
          where run_id = $1",
