@@ -190,8 +190,7 @@ fn call_result(reference: &ToolRef, node: &Node) -> ToolResult {
         (NodeStatus::Succeeded, _) => node
             .outputs
             .get(&Channel::Result)
-            .map_or("", |output| &output.text)
-            .to_owned(),
+            .map_or(String::new(), |output| bounded(&output.text)),
         (_, Some(error)) => format!("Error ({status}): {}", error.message),
         (_, None) => format!("The call did not end: {status}."),
     };
@@ -201,6 +200,27 @@ fn call_result(reference: &ToolRef, node: &Node) -> ToolResult {
         content,
         is_error: status != NodeStatus::Succeeded,
     }
+}
+
+/// The most bytes of one result that a model is given.
+const MAX_RESULT: usize = 320 * 1024;
+
+/// A result as a model is given it: of a long one the beginning and the end, with a note of what is left out between.
+pub(super) fn bounded(text: &str) -> String {
+    if text.len() <= MAX_RESULT {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(MAX_RESULT / 4 * 3);
+    let tail = text.ceil_char_boundary(text.len() - MAX_RESULT / 4);
+    let (first, last) = (
+        text.get(..head).unwrap_or_default(),
+        text.get(tail..).unwrap_or_default(),
+    );
+    format!(
+        "{first}\n\n[{} of {} bytes of this result are left out here. Ask for a smaller part to see them.]\n\n{last}",
+        tail - head,
+        text.len()
+    )
 }
 
 /// Makes the conversation fit the model: first the oldest tool results are replaced, then the oldest turns are left

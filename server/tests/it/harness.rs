@@ -29,7 +29,7 @@ use server::simulator::{Scenario, sample_workspace};
 use server::store::Store;
 use server::store::test_support::TestDatabase;
 use server::stream::TranscriptStore;
-use server::tool::{ToolRegistry, Workspace};
+use server::tool::{Tool, ToolRegistry, Workspace};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -55,6 +55,8 @@ pub(crate) struct Setup {
     /// Scenarios beside the built-in ones.
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) heartbeat: Heartbeat,
+    /// Tools beside the built-in ones.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The database of an earlier server.
     pub(crate) database: Option<Arc<TestDatabase>>,
     /// How to connect to it, when not directly.
@@ -120,10 +122,14 @@ impl TestServer {
         });
         let clock: SharedClock = Arc::new(SystemClock);
         let options = setup.connect.unwrap_or_else(|| database.options.clone());
+        let mut tools = ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap()));
+        for tool in setup.tools {
+            tools.register(tool).unwrap();
+        }
         let services = Services {
             client: ProviderClient::new(Arc::clone(&clock)).unwrap(),
             transcripts: TranscriptStore::new(folder.path()),
-            tools: ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap())),
+            tools,
             config: Arc::new(config.unwrap()),
             store: Store::open(options).await.unwrap(),
             clock,
