@@ -36,10 +36,10 @@ pub fn TreePanel(
                 </button>
             </div>
             <ul class="tree">
-                <For
-                    each=move || runs.get().into_iter().enumerate()
-                    key=|(_, run)| run.run_id().clone()
-                    children=move |(place, run)| view! { <RunItem run number=place + 1/> }
+                <ForEnumerate
+                    each=move || runs.get()
+                    key=|run| run.run_id().clone()
+                    children=move |place, run| view! { <RunItem run number=Signal::derive(move || place.get() + 1)/> }
                 />
             </ul>
             <TreeFoot session/>
@@ -58,7 +58,7 @@ struct Facts {
 }
 
 #[component]
-fn RunItem(run: RunStore, number: usize) -> impl IntoView {
+fn RunItem(run: RunStore, number: Signal<usize>) -> impl IntoView {
     let clock = PageClock::use_context();
     let open = Expansion::use_context().row(&format!("tree/{}", run.run_id()), Signal::stored(true));
     let root = {
@@ -85,7 +85,7 @@ fn RunItem(run: RunStore, number: usize) -> impl IntoView {
             });
             Facts {
                 state: words::run_state(run.status()),
-                name: format!("Run {number}"),
+                name: format!("Run {}", number.get()),
                 detail: prompt,
                 is_text: true,
             }

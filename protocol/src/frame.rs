@@ -146,6 +146,10 @@ pub enum Subject {
     Topic {
         /// Which one.
         topic: Topic,
+        /// What changed at this time or later, by the server's clock, is told at once; without it only what changes
+        /// from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
     },
 }
 

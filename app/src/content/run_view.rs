@@ -23,7 +23,7 @@ pub fn RunView(
     /// The run.
     run: RunStore,
     /// Its place in the session, from 1.
-    number: usize,
+    number: Signal<usize>,
     /// Whether it is folded until the user opens it.
     folded: bool,
 ) -> impl IntoView {
@@ -52,7 +52,7 @@ pub fn RunView(
     view! {
         <section
             class="run"
-            aria-label=format!("Run {number}")
+            aria-label=move || format!("Run {}", number.get())
             data-run-id=run_id
             data-seq=seq
             data-state=status
@@ -65,7 +65,12 @@ pub fn RunView(
 }
 
 #[component]
-fn FoldLine(run: RunStore, number: usize, is_open: Signal<bool>, on_toggle: Callback<()>) -> impl IntoView {
+fn FoldLine(
+    run: RunStore,
+    number: Signal<usize>,
+    is_open: Signal<bool>,
+    on_toggle: Callback<()>,
+) -> impl IntoView {
     let clock = PageClock::use_context();
     let prompt = run.peek(|state| {
         state
@@ -94,7 +99,8 @@ fn FoldLine(run: RunStore, number: usize, is_open: Signal<bool>, on_toggle: Call
         let (blocks, start, end) = facts.get();
         let blocks = words::counted(blocks, "block");
         format!(
-            "Run {number} · {prompt} · {blocks} · {}",
+            "Run {} · {prompt} · {blocks} · {}",
+            number.get(),
             words::span(start, end, clock)
         )
     };

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use protocol::SCHEMA_VERSION;
 use protocol::frame::{ClientFrame, ServerFrame, Subject, Topic};
 use protocol::id::RunId;
+use protocol::model::Timestamp;
 use protocol::snapshot::Assembler;
 
 pub use exchange::{Action, ConnectionState, Input, Problem};
@@ -22,6 +23,9 @@ const STALE: i64 = 12_000;
 const PAUSE: (i64, i64) = (250, 5_000);
 /// Acknowledgements and repeated requests for what is missing are at least this far apart. Milliseconds.
 const APART: i64 = 1_000;
+
+/// How much earlier than its last known time a page asks for changes of sessions, in milliseconds.
+const MARGIN: i64 = 10_000;
 
 #[derive(Debug)]
 enum Socket {
@@ -54,7 +58,7 @@ struct Followed {
 pub struct Connection {
     socket: Socket,
     runs: BTreeMap<RunId, Followed>,
-    sessions: bool,
+    sessions: Option<Timestamp>,
     /// How often in a row connecting has failed.
     failures: u32,
     shown: ConnectionState,
@@ -65,7 +69,7 @@ impl Default for Connection {
         Self {
             socket: Socket::Absent,
             runs: BTreeMap::new(),
-            sessions: false,
+            sessions: None,
             failures: 0,
             shown: ConnectionState::default(),
         }
@@ -88,18 +92,15 @@ impl Connection {
                 }
                 self.close_if_idle(&mut actions);
             }
-            Input::FollowSessions(wanted) => {
-                if wanted != self.sessions && self.is_open() {
-                    let topic = Subject::Topic {
-                        topic: Topic::Sessions,
-                    };
-                    actions.push(Action::Send(if wanted {
-                        ClientFrame::Subscribe(topic)
-                    } else {
-                        ClientFrame::Unsubscribe(topic)
+            Input::FollowSessions(since) => {
+                if self.is_open() && since.or(self.sessions).is_some() {
+                    // Whoever comes later may have been read at an earlier time: it is told what came since.
+                    actions.push(Action::Send(match since {
+                        Some(_) => ClientFrame::Subscribe(sessions(since)),
+                        None => ClientFrame::Unsubscribe(sessions(None)),
                     }));
                 }
-                self.sessions = wanted;
+                self.sessions = since;
                 self.open_if_wanted(now, &mut actions);
                 self.close_if_idle(&mut actions);
             }
@@ -162,14 +163,14 @@ impl Connection {
     }
 
     fn open_if_wanted(&mut self, now: i64, actions: &mut Vec<Action>) {
-        if matches!(self.socket, Socket::Absent) && (self.sessions || !self.runs.is_empty()) {
+        if matches!(self.socket, Socket::Absent) && (self.sessions.is_some() || !self.runs.is_empty()) {
             self.socket = Socket::Opening(now);
             actions.push(Action::Open);
         }
     }
 
     fn close_if_idle(&mut self, actions: &mut Vec<Action>) {
-        if !self.sessions && self.runs.is_empty() && !matches!(self.socket, Socket::Absent) {
+        if self.sessions.is_none() && self.runs.is_empty() && !matches!(self.socket, Socket::Absent) {
             self.socket = Socket::Absent;
             self.failures = 0;
             actions.push(Action::Close);
@@ -189,11 +190,8 @@ impl Connection {
                 ))));
             }
         }
-        if self.sessions {
-            let subject = Subject::Topic {
-                topic: Topic::Sessions,
-            };
-            actions.push(Action::Send(ClientFrame::Subscribe(subject)));
+        if self.sessions.is_some() {
+            actions.push(Action::Send(ClientFrame::Subscribe(sessions(self.sessions))));
         }
         self.show(ConnectionState::Live, actions);
     }
@@ -324,6 +322,8 @@ impl Connection {
             }
             ServerFrame::SessionUpdated { session } => actions.push(Action::Session(session)),
             ServerFrame::Ping { at } => {
+                // What changed before was told before.
+                self.sessions = self.sessions.map(|since| since.max(at));
                 actions.push(Action::ServerTime(at));
                 actions.push(Action::Send(ClientFrame::Pong(at)));
             }
@@ -376,6 +376,14 @@ impl Connection {
 }
 
 /// A run from after an op, of which the page shows a window.
+/// The topic, with what changed since a time; clocks of servers may differ, and a session's own time runs behind.
+fn sessions(since: Option<Timestamp>) -> Subject {
+    Subject::Topic {
+        topic: Topic::Sessions,
+        since: since.map(|since| since - MARGIN),
+    }
+}
+
 fn subject(run: RunId, after: u64) -> Subject {
     Subject::Run {
         run,

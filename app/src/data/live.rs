@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use protocol::api::SessionSummary;
+use protocol::model::Timestamp;
 
 use super::clock::PageClock;
 use super::connection::{ConnectionState, Problem};
@@ -67,11 +68,12 @@ impl Live {
         let _ = run;
     }
 
-    /// Hears of changed sessions, until the reactive owner ends.
-    pub fn follow_sessions(self, heard: impl Fn(SessionSummary) + 'static) {
+    /// Hears of sessions that changed since a time by the server's clock (that of what is shown), and of those that
+    /// change, until the reactive owner ends.
+    pub fn follow_sessions(self, since: Timestamp, heard: impl Fn(SessionSummary) + 'static) {
         #[cfg(feature = "hydrate")]
-        browser::follow_sessions(heard);
+        browser::follow_sessions(since, heard);
         #[cfg(not(feature = "hydrate"))]
-        drop(heard);
+        drop((since, heard));
     }
 }

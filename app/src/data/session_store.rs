@@ -121,6 +121,18 @@ impl SessionStore {
             .iter()
             .filter_map(|run| self.add_run(&run.run_id))
             .collect();
+        // Runs that others began meanwhile have their places before one that was begun here.
+        let place = |run: &RunStore| {
+            summary
+                .runs
+                .iter()
+                .position(|known| &known.run_id == run.run_id())
+        };
+        let in_order = |runs: &[RunStore]| runs.is_sorted_by_key(|run| place(run).unwrap_or(usize::MAX));
+        if !self.runs.with_untracked(|runs| in_order(runs)) {
+            self.runs
+                .update(|runs| runs.sort_by_key(|run| place(run).unwrap_or(usize::MAX)));
+        }
         self.summary.set(summary);
         added
     }

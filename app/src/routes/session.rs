@@ -79,6 +79,7 @@ pub fn Session(
 ) -> impl IntoView {
     PageClock::use_context().begin(page.setup.server_now);
     let session = SessionStore::new(&page);
+    let since = page.setup.server_now;
     drop(page);
     provide_context(session);
     let selection = selection(session);
@@ -90,7 +91,7 @@ pub fn Session(
     let count = runs.with_untracked(Vec::len);
     let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
     let follow = Follow::new(is_busy.into());
-    live.follow_sessions(move |summary| drop(session.update(summary)));
+    live.follow_sessions(since, move |summary| drop(session.update(summary)));
     #[cfg(feature = "hydrate")]
     browser::start(selection, session);
 
@@ -116,12 +117,14 @@ pub fn Session(
                     node_ref=follow.scroller
                 >
                     <div class="main__col" node_ref=follow.content>
-                        <For
-                            each=move || runs.get().into_iter().enumerate()
-                            key=|(_, run)| run.run_id().clone()
-                            children=move |(place, run)| {
+                        <ForEnumerate
+                            each=move || runs.get()
+                            key=|run| run.run_id().clone()
+                            children=move |place, run| {
                                 live.follow(&run);
-                                view! { <RunView run number=place + 1 folded=place + OPEN_RUNS < count/> }.into_any()
+                                let folded = place.get_untracked() + OPEN_RUNS < count;
+                                let number = Signal::derive(move || place.get() + 1);
+                                view! { <RunView run number folded/> }.into_any()
                             }
                         />
                     </div>

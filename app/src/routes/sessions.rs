@@ -68,7 +68,7 @@ pub fn Sessions(
     let setup = Arc::new(page.setup.clone());
     let sending = Sending::new();
     let list = ListStore::new(&page.list, query.clone());
-    Live::use_context().follow_sessions(move |summary| list.update(summary));
+    Live::use_context().follow_sessions(page.setup.server_now, move |summary| list.update(summary));
     let placeholder = match setup.workspace_name.as_str() {
         "" => "Describe the task. Tools run on the server.".to_owned(),
         name => format!("Describe the task. Tools run on the server, in the workspace {name}."),

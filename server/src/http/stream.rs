@@ -13,14 +13,18 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
+use protocol::api::SessionSummary;
 use protocol::frame::{ClientFrame, ServerFrame, Subject, Topic};
 use protocol::id::RunId;
+use protocol::model::Timestamp;
 use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::AppState;
 use crate::run::hub::SessionsChanged;
+use crate::store::StoreError;
 use crate::store::sessions::SessionFilter;
 
 /// The heartbeat of a connection.
@@ -106,7 +110,7 @@ struct Connection {
     state: AppState,
     outgoing: Outgoing,
     closing: CancellationToken,
-    runs: HashMap<RunId, DropGuard>,
+    runs: HashMap<RunId, (DropGuard, JoinHandle<()>)>,
     sessions: Option<DropGuard>,
 }
 
@@ -165,12 +169,14 @@ impl Connection {
             }
             ClientFrame::Subscribe(Subject::Topic {
                 topic: Topic::Sessions,
-            }) => self.follow_sessions(),
+                since,
+            }) => self.follow_sessions(since),
             ClientFrame::Unsubscribe(Subject::Run { run, .. }) => {
                 self.runs.remove(&run);
             }
             ClientFrame::Unsubscribe(Subject::Topic {
                 topic: Topic::Sessions,
+                ..
             }) => self.sessions = None,
             // Nothing depends on them yet but the time at which they came.
             ClientFrame::Ack { .. } | ClientFrame::Pong(_) => {}
@@ -178,6 +184,10 @@ impl Connection {
     }
 
     async fn follow_run(&mut self, run: RunId, after: u64, window: Option<u32>) {
+        if self.runs.len() >= MAX_SUBSCRIPTIONS {
+            // Those that ended with an error count no more.
+            self.runs.retain(|_, (_, follower)| !follower.is_finished());
+        }
         if self.runs.len() >= MAX_SUBSCRIPTIONS && !self.runs.contains_key(&run) {
             let detail = format!("One connection follows at most {MAX_SUBSCRIPTIONS} runs.");
             self.error(Some(run), "too_many_subscriptions", detail).await;
@@ -186,16 +196,26 @@ impl Connection {
         let token = self.closing.child_token();
         let follower = follow::Follower::new(self.state.clone(), run.clone(), window, self.outgoing.clone());
         let stop = token.clone();
-        tokio::spawn(async move { stop.run_until_cancelled(follower.run(after)).await });
+        let follower = tokio::spawn(async move {
+            stop.run_until_cancelled(follower.run(after)).await;
+        });
         // An earlier subscription of the same run ends here.
-        self.runs.insert(run, token.drop_guard());
+        self.runs.insert(run, (token.drop_guard(), follower));
     }
 
-    fn follow_sessions(&mut self) {
+    fn follow_sessions(&mut self, since: Option<Timestamp>) {
         let token = self.closing.child_token();
         let (state, outgoing, stop) = (self.state.clone(), self.outgoing.clone(), token.clone());
         let changed = state.execution.hub().sessions();
-        tokio::spawn(async move { stop.run_until_cancelled(sessions(state, changed, outgoing)).await });
+        let telling = async move {
+            // Subscribed first, read now: nothing falls in between.
+            if let Some(since) = since {
+                let read = state.execution.store().sessions_changed_since(since).await;
+                tell(read, &outgoing).await?;
+            }
+            sessions(&state, changed, &outgoing).await
+        };
+        tokio::spawn(async move { stop.run_until_cancelled(telling).await });
         self.sessions = Some(token.drop_guard());
     }
 
@@ -222,10 +242,14 @@ fn text(frame: &ServerFrame) -> Option<Message> {
     }
 }
 
-/// Sends the summaries of sessions that change.
-async fn sessions(state: AppState, mut changed: broadcast::Receiver<SessionsChanged>, outgoing: Outgoing) {
+/// Sends the summaries of sessions that change, until the connection is closed.
+async fn sessions(
+    state: &AppState,
+    mut changed: broadcast::Receiver<SessionsChanged>,
+    outgoing: &Outgoing,
+) -> Option<()> {
+    let store = state.execution.store();
     loop {
-        let store = state.execution.store();
         let read = match changed.recv().await {
             Ok(SessionsChanged::One(session)) => store.session(&session).await.map(Vec::from_iter),
             // Some were missed: those that changed last are on the first page.
@@ -233,24 +257,23 @@ async fn sessions(state: AppState, mut changed: broadcast::Receiver<SessionsChan
                 .sessions(&SessionFilter::default())
                 .await
                 .map(|list| list.map(|list| list.sessions).unwrap_or_default()),
-            Err(broadcast::error::RecvError::Closed) => return,
+            Err(broadcast::error::RecvError::Closed) => return None,
         };
-        let sessions = match read {
-            Ok(sessions) => sessions,
-            Err(error) => {
-                tracing::warn!(%error, "sessions could not be read");
-                continue;
-            }
-        };
-        for session in sessions {
-            let Some(frame) = text(&ServerFrame::SessionUpdated {
-                session: Box::new(session),
-            }) else {
-                continue;
-            };
-            if outgoing.send(frame).await.is_err() {
-                return;
-            }
+        tell(read, outgoing).await?;
+    }
+}
+
+/// Sends summaries of sessions; none when the connection is closed.
+async fn tell(read: Result<Vec<SessionSummary>, StoreError>, outgoing: &Outgoing) -> Option<()> {
+    let sessions = read.unwrap_or_else(|error| {
+        tracing::warn!(%error, "sessions could not be read");
+        Vec::new()
+    });
+    for session in sessions {
+        let session = Box::new(session);
+        if let Some(frame) = text(&ServerFrame::SessionUpdated { session }) {
+            outgoing.send(frame).await.ok()?;
         }
     }
+    Some(())
 }

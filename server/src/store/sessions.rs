@@ -2,7 +2,7 @@
 
 use protocol::api::{RunSummary, SessionKind, SessionList, SessionSettings, SessionSummary};
 use protocol::id::SessionId;
-use protocol::model::{ErrorInfo, Usage};
+use protocol::model::{ErrorInfo, Timestamp, Usage};
 use protocol::state::RunStatus;
 use serde_json::Value;
 use sqlx::Row as _;
@@ -15,6 +15,9 @@ use super::{Store, StoreError};
 
 /// Sessions on one page of the list.
 const PAGE: i64 = 50;
+
+/// Sessions that are told to somebody who was away.
+pub const MOST_CHANGED: i64 = 200;
 
 /// Which sessions a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -100,6 +103,17 @@ impl Store {
             None => Ok(None),
             Some(row) => Ok(self.with_runs(vec![row]).await?.pop()),
         }
+    }
+
+    /// The sessions that changed at this time or later, newest first: at most [`MOST_CHANGED`].
+    pub async fn sessions_changed_since(&self, since: Timestamp) -> Result<Vec<SessionSummary>, StoreError> {
+        let rows =
+            sqlx::query("select * from sessions where updated_at >= $1 order by updated_at desc limit $2")
+                .bind(since)
+                .bind(MOST_CHANGED)
+                .fetch_all(self.pool())
+                .await?;
+        self.with_runs(rows).await
     }
 
     /// One page of the list, newest first.

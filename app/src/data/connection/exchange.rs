@@ -3,7 +3,7 @@
 use protocol::api::SessionSummary;
 use protocol::frame::{ClientFrame, OpsFrame, ServerFrame};
 use protocol::id::RunId;
-use protocol::model::StreamState;
+use protocol::model::{StreamState, Timestamp};
 use protocol::snapshot::Snapshot;
 
 use crate::data::run_store::Resync;
@@ -47,8 +47,8 @@ pub enum Input {
     Follow(RunId, u64),
     /// A run is no longer followed.
     Unfollow(RunId),
-    /// Whether changes of sessions are followed.
-    FollowSessions(bool),
+    /// Changes of sessions are followed, from this time by the server's clock; or not any more.
+    FollowSessions(Option<Timestamp>),
     /// The socket is open.
     Opened,
     /// The socket is closed, or could not be opened.

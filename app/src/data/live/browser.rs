@@ -10,6 +10,7 @@ use leptos::prelude::*;
 use protocol::api::SessionSummary;
 use protocol::frame::ServerFrame;
 use protocol::id::RunId;
+use protocol::model::Timestamp;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use web_sys::{MessageEvent, WebSocket};
@@ -120,7 +121,7 @@ pub(super) fn follow(run: &RunStore) {
     });
 }
 
-pub(super) fn follow_sessions(heard: impl Fn(SessionSummary) + 'static) {
+pub(super) fn follow_sessions(since: Timestamp, heard: impl Fn(SessionSummary) + 'static) {
     let Some(number) = with(|shell| {
         shell.next_listener += 1;
         shell.listeners.push((shell.next_listener, Rc::new(heard)));
@@ -128,9 +129,10 @@ pub(super) fn follow_sessions(heard: impl Fn(SessionSummary) + 'static) {
     }) else {
         return;
     };
-    queue_microtask(|| {
-        let wanted = with(|shell| !shell.listeners.is_empty()) == Some(true);
-        feed(Input::FollowSessions(wanted));
+    queue_microtask(move || {
+        if with(|shell| !shell.listeners.is_empty()) == Some(true) {
+            feed(Input::FollowSessions(Some(since)));
+        }
     });
     Owner::on_cleanup(move || {
         let is_last = with(|shell| {
@@ -138,7 +140,7 @@ pub(super) fn follow_sessions(heard: impl Fn(SessionSummary) + 'static) {
             shell.listeners.is_empty()
         });
         if is_last == Some(true) {
-            feed(Input::FollowSessions(false));
+            feed(Input::FollowSessions(None));
         }
     });
 }

@@ -132,14 +132,18 @@ fn client_frames() -> Vec<(&'static str, ClientFrame)> {
         after,
         window: None,
     };
-    let sessions = Subject::Topic {
+    let sessions = |since| Subject::Topic {
         topic: Topic::Sessions,
+        since,
     };
     vec![
         ("subscribe.run", ClientFrame::Subscribe(run(57))),
-        ("subscribe.topic", ClientFrame::Subscribe(sessions.clone())),
+        (
+            "subscribe.topic",
+            ClientFrame::Subscribe(sessions(Some(1_790_000_000_000))),
+        ),
         ("unsubscribe.run", ClientFrame::Unsubscribe(run(0))),
-        ("unsubscribe.topic", ClientFrame::Unsubscribe(sessions)),
+        ("unsubscribe.topic", ClientFrame::Unsubscribe(sessions(None))),
         (
             "ack",
             ClientFrame::Ack {
