@@ -30,7 +30,7 @@ function read() {
     state: run.dataset.state,
     seq: Number(run.dataset.seq),
     digest: run.dataset.digest ?? null,
-    prompt: words(run.querySelector("[data-message-id] .md")),
+    prompt: words(run.querySelector("[data-message-id] .prompt__text")),
     pieces: [...run.querySelectorAll("[data-block-id]")].map(piece),
     remarks: [...run.querySelectorAll(".gap, .notice")].map(words),
   }));

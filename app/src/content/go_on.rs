@@ -57,7 +57,7 @@ pub fn GoOn(
     let failed = RwSignal::new(None::<String>);
     let seq = {
         let run = run.clone();
-        Memo::new(move |_| run.read(Piece::Seq, |state| state.seq()))
+        Memo::new(move |_| run.read(Piece::Seq, protocol::fold::RunState::seq))
     };
     let pending = Memo::new(move |_| {
         asked

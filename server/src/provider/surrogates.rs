@@ -62,7 +62,7 @@ impl<D: StreamDecoder> Joining<D> {
                     joined.push(ProviderEvent::ArgumentsDelta {
                         position,
                         json: settled(&json),
-                    })
+                    });
                 }
                 ProviderEvent::ServerToolResult {
                     position,
@@ -79,7 +79,7 @@ impl<D: StreamDecoder> Joining<D> {
                     joined.push(ProviderEvent::Contradiction {
                         position,
                         text: settled(&text),
-                    })
+                    });
                 }
                 other => joined.push(other),
             }

@@ -38,6 +38,9 @@ pub struct Predecessor {
 
 type ClaimRow = (String, i64, Option<Json<Reopen>>);
 
+/// A claim, and the seconds since the last sign of life of its owner.
+type OrphanRow = (String, i64, Option<Json<Reopen>>, Option<f64>);
+
 fn claim((run_id, generation, reopen): ClaimRow) -> Result<Claim, StoreError> {
     Ok(Claim {
         run_id: run_id
@@ -104,7 +107,7 @@ impl Store {
     /// Takes over one run whose owner is gone.
     pub async fn claim_orphan(&self, owner: &str) -> Result<Option<Claim>, StoreError> {
         // A lease ends its length after the last sign of life; one without an owner was ended at that sign.
-        let row: Option<(String, i64, Option<Json<Reopen>>, Option<f64>)> = sqlx::query_as(
+        let row: Option<OrphanRow> = sqlx::query_as(
             "with orphan as (
                  select run_id, lease_expires_at - case when owner is null then interval '0' else make_interval(secs => $2) end
                      as last_seen

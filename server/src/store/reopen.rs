@@ -8,6 +8,7 @@ use sqlx::types::Json;
 
 use super::queue::Claim;
 use super::rows::AsJson;
+use super::wake::{self, WakeUp};
 use super::{Store, StoreError};
 
 /// How often a run is resumed without a person.
@@ -104,6 +105,11 @@ impl Store {
             .bind(at)
             .execute(&mut *transaction)
             .await?;
+        let wake_up = WakeUp {
+            queue: true,
+            ..WakeUp::default()
+        };
+        wake::send(&mut transaction, self.process(), &wake_up).await?;
         transaction.commit().await?;
         Ok(Reopening::Accepted)
     }

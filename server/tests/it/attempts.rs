@@ -119,7 +119,7 @@ async fn a_cut_connection_goes_on_from_the_last_whole_piece_in_a_new_attempt() {
         assert_eq!(requests.len(), 2, "{provider}");
         let prompt = ("user".to_owned(), "Cut the connection once".to_owned());
         let said = |role: &str, text: &str| (role.to_owned(), text.to_owned());
-        assert_eq!(conversation(&requests[0]), [prompt.clone()]);
+        assert_eq!(conversation(&requests[0]), std::slice::from_ref(&prompt));
         assert_eq!(
             conversation(&requests[1]),
             [prompt.clone(), said("assistant", kept), said("user", GO_ON)],

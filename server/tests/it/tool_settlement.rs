@@ -100,11 +100,8 @@ async fn server(tool: &Arc<Waiting>, more_config: &'static str) -> TestServer {
 }
 
 fn call(state: &RunState) -> &Node {
-    let calls = state.nodes().iter();
-    calls
-        .filter(|node| node.kind == NodeKind::Function)
-        .next_back()
-        .unwrap()
+    let mut calls = state.nodes().iter();
+    calls.rfind(|node| node.kind == NodeKind::Function).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
