@@ -24,7 +24,9 @@ lint_native() {
 lint_wasm() {
   local browser=(--package protocol --package app --package frontend --no-default-features --features app/hydrate
     --profile wasm-dev)
-  if use_fallback; then
+  if use_fallback && [ -n "${page_is_built:-}" ]; then
+    say "Debian's compiler comes without clippy, and the browser's crates have just been compiled by it"
+  elif use_fallback; then
     say "Debian's compiler comes without clippy: the browser's crates are only checked"
     wasm_cargo check "${browser[@]}" "${locked[@]}"
   else
