@@ -8,8 +8,7 @@ use protocol::id::{AttemptId, NodeId};
 use protocol::model::{Attempt, Block, BlockBody, Kept, Node, ToolRef};
 use protocol::state::{BlockStatus, Channel, Executor, NodeStatus};
 
-use super::CHARACTERS_PER_TOKEN;
-use super::bounded;
+use super::{CHARACTERS_PER_TOKEN, bounded};
 use crate::provider::{AssistantPart, ModelMessage, Replay, ToolResult};
 use crate::run::STREAM_ENDED;
 
