@@ -117,6 +117,17 @@ pub struct RunCreated {
     pub run_id: RunId,
 }
 
+/// Answer to `GET /api/runs/{run}/digest`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDigest {
+    /// The run.
+    pub run_id: RunId,
+    /// The last op that the digest covers.
+    pub seq: u64,
+    /// The digest of the whole run as it is then.
+    pub digest: String,
+}
+
 /// A session, as the list shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -11,6 +11,9 @@ mod apply;
 mod content;
 mod extra;
 mod view;
+mod window;
+
+pub use window::AddError;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +21,7 @@ use serde_json::Value;
 
 use crate::id::{ApprovalId, AttemptId, BlockId, MessageId, NodeId, OccurrenceId, RunId, SessionId};
 use crate::model::{Approval, Attempt, Block, Message, Node, Notice, Run, StreamState};
-use crate::snapshot::{HeldOp, Snapshot};
+use crate::snapshot::{HeldOp, LeftOut, Snapshot};
 use crate::state::{Channel, RunStatus};
 use crate::{Extra, SCHEMA_VERSION};
 
@@ -37,6 +40,9 @@ pub struct RunState {
     notices: Vec<Notice>,
     unknown: Vec<Value>,
     held: Vec<HeldOp>,
+    left_out: Vec<LeftOut>,
+    /// The last op that was about something that is left out: what is loaded later has to hold it already.
+    passed_over: u64,
     streams: BTreeMap<NodeId, StreamState>,
     index: Index,
 }
@@ -159,6 +165,12 @@ pub enum FoldError {
         /// Where the op begins.
         offset: u64,
     },
+    /// It changes something that is left out: ask for a snapshot.
+    #[error("{thing} is left out here")]
+    LeftOut {
+        /// What it is about.
+        thing: String,
+    },
     /// An older owner wrote after a newer one.
     #[error("generation {found} wrote after generation {known}")]
     OldGeneration {
@@ -204,6 +216,8 @@ impl RunState {
             notices: snapshot.notices,
             unknown: snapshot.unknown,
             held: snapshot.held,
+            left_out: snapshot.left_out,
+            passed_over: 0,
             streams: BTreeMap::new(),
             index: Index::default(),
         };
@@ -235,7 +249,7 @@ impl RunState {
         state
     }
 
-    /// The state as a snapshot shows it, with all content.
+    /// The state as a snapshot shows it, with all content that it holds.
     pub fn to_snapshot(&self) -> Snapshot {
         Snapshot {
             schema_version: SCHEMA_VERSION,
@@ -247,6 +261,7 @@ impl RunState {
             notices: self.notices.clone(),
             unknown: self.unknown.clone(),
             held: self.held.clone(),
+            left_out: self.left_out.clone(),
             streams: self.streams.values().cloned().collect(),
             ..Snapshot::empty(self.run.clone())
         }

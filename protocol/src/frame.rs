@@ -137,6 +137,10 @@ pub enum Subject {
         /// The last op that the client has; 0 when it has none.
         #[serde(default)]
         after: u64,
+        /// Snapshots may leave out all but about so many of the newest blocks, and the rest of long texts; whole ones
+        /// where it is absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u32>,
     },
     /// A topic.
     Topic {

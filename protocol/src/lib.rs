@@ -37,6 +37,10 @@ pub const MAX_OP_TEXT: usize = 16 * 1024;
 /// The most bytes of text, before escaping, that one WebSocket frame may carry.
 pub const MAX_FRAME_TEXT: usize = 64 * 1024;
 
+/// The most bytes of a closed content that a snapshot always holds whole; of a longer one a window holds a beginning of
+/// at most so many bytes.
+pub const PREVIEW_BYTES: usize = 32 * 1024;
+
 /// The most bytes that a prompt may have.
 pub const MAX_PROMPT: usize = 1024 * 1024;
 

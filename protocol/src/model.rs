@@ -248,7 +248,7 @@ impl NodeState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Output {
-    /// The text so far, or a preview where `content_ref` says so.
+    /// The text so far, or its beginning where `content_ref` says so or `bytes` is more.
     pub text: String,
     /// Length of the whole in UTF-8 bytes.
     pub bytes: u64,
@@ -261,6 +261,29 @@ pub struct Output {
     /// Where the whole is, when `text` is a preview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_ref: Option<ContentRef>,
+}
+
+impl Output {
+    /// Whether `text` is only the beginning of what came so far, while more may come: then `bytes` tells how much came.
+    pub fn is_open_preview(&self) -> bool {
+        self.content_ref.is_none() && self.sha256.is_none() && self.bytes > self.text.len() as u64
+    }
+
+    /// Leaves a beginning of at most `limit` bytes, which ends at a character. Of a closed output it says where the whole
+    /// is; of one that still grows `bytes` goes on counting.
+    pub fn shorten(&mut self, limit: usize) {
+        if self.text.len() <= limit {
+            return;
+        }
+        self.text.truncate(self.text.floor_char_boundary(limit));
+        self.text.shrink_to_fit();
+        if let Some(sha256) = &self.sha256 {
+            self.content_ref = Some(ContentRef {
+                bytes: self.bytes,
+                sha256: sha256.clone(),
+            });
+        }
+    }
 }
 
 /// What was kept of the attempt before.

@@ -1,11 +1,13 @@
 //! The state of a run at one `seq`, flat; and its parts on the wire.
 
 mod parts;
+mod window;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use parts::{Assembler, AssemblyError, Continuation, SnapshotPart, Target, split};
+pub use window::LeftOut;
 
 use crate::model::{Approval, Attempt, Block, Message, Node, Notice, Run, StreamState};
 use crate::op::Op;
@@ -44,6 +46,9 @@ pub struct Snapshot {
     /// Updates that wait for their node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldOp>,
+    /// Blocks that this snapshot does not hold, with all that they called; empty when it is whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// What the live streams are doing; in no comparison of states.
     #[serde(default)]
     pub streams: Vec<StreamState>,
@@ -69,6 +74,7 @@ impl Snapshot {
             notices: Vec::new(),
             unknown: Vec::new(),
             held: Vec::new(),
+            left_out: Vec::new(),
             streams: Vec::new(),
             extra: Extra::new(),
         }

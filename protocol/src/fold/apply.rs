@@ -14,6 +14,8 @@ use crate::state::MessageState;
 enum Stop {
     Refused(Refusal),
     Error(FoldError),
+    /// It is about something closed that is left out here.
+    PassedOver,
 }
 
 impl From<Refusal> for Stop {
@@ -49,6 +51,17 @@ fn grow(thing: &dyn std::fmt::Display, known: &mut String, offset: u64, text: &s
 }
 
 impl RunState {
+    /// What an op is about is not here. In a window that may be because it is left out: then what the op does cannot be
+    /// told from here.
+    fn missing(&self, thing: impl ToString) -> Stop {
+        if self.left_out.is_empty() {
+            return unknown(thing);
+        }
+        Stop::Error(FoldError::LeftOut {
+            thing: thing.to_string(),
+        })
+    }
+
     /// Takes in one entry of the journal.
     ///
     /// # Errors
@@ -80,6 +93,10 @@ impl RunState {
         let applied = match self.apply_op(entry) {
             Ok(changes) => Applied::Changed(changes),
             Err(Stop::Refused(refusal)) => Applied::Refused(refusal),
+            Err(Stop::PassedOver) => {
+                self.passed_over = entry.seq;
+                Applied::Changed(Vec::new())
+            }
             Err(Stop::Error(error)) => return Err(error),
         };
         self.run.last_seq = entry.seq;

@@ -88,6 +88,21 @@ pub struct Content {
     pub content_ref: Option<ContentRef>,
 }
 
+impl Content {
+    /// Leaves a beginning of at most `limit` bytes, which ends at a character and says where the whole is.
+    pub fn shorten(&mut self, end: &BlockEnd, limit: usize) {
+        let Some(sha256) = &end.sha256 else { return };
+        if self.text.len() > limit {
+            self.text.truncate(self.text.floor_char_boundary(limit));
+            self.text.shrink_to_fit();
+            self.content_ref = Some(ContentRef {
+                bytes: end.bytes,
+                sha256: sha256.clone(),
+            });
+        }
+    }
+}
+
 impl BlockBody {
     /// The word of its kind on the wire.
     pub fn kind(&self) -> &'static str {

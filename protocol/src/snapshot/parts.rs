@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{HeldOp, Snapshot};
+use super::{HeldOp, LeftOut, Snapshot};
 use crate::id::{BlockId, MessageId, NodeId};
 use crate::model::{Approval, Attempt, Block, Message, Node, Notice, Run, StreamState};
 use crate::state::Channel;
@@ -39,6 +39,9 @@ pub struct SnapshotPart {
     /// Updates that wait for their node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldOp>,
+    /// Blocks that the snapshot does not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// What the live streams are doing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamState>,
@@ -207,6 +210,9 @@ pub fn split(snapshot: Snapshot, limit: usize) -> Vec<SnapshotPart> {
     for held in snapshot.held {
         splitter.put(THING + held.held.text_bytes(), |part| part.held.push(held));
     }
+    for left_out in snapshot.left_out {
+        splitter.put(THING, |part| part.left_out.push(left_out));
+    }
     for stream in snapshot.streams {
         splitter.put(THING, |part| part.streams.push(stream));
     }
@@ -279,6 +285,7 @@ impl Assembler {
         snapshot.notices.extend(part.notices);
         snapshot.unknown.extend(part.unknown);
         snapshot.held.extend(part.held);
+        snapshot.left_out.extend(part.left_out);
         snapshot.streams.extend(part.streams);
         for continuation in part.continues {
             match self.text_of(&continuation.target) {

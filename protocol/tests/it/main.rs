@@ -13,3 +13,4 @@ mod history;
 mod ops;
 mod properties;
 mod support;
+mod window;

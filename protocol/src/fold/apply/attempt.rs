@@ -17,7 +17,7 @@ impl RunState {
             return Ok(Vec::new());
         }
         let mut changes = Vec::new();
-        let node = self.node(&op.node_id).ok_or_else(|| unknown(&op.node_id))?;
+        let node = self.node(&op.node_id).ok_or_else(|| self.missing(&op.node_id))?;
         // The only way back: a person asks for more of a model node.
         let reopens = node.kind == NodeKind::Model
             && matches!(op.reason, AttemptReason::Resume | AttemptReason::Regenerate);
@@ -77,12 +77,14 @@ impl RunState {
     }
 
     pub(super) fn attempt_finished(&mut self, op: &op::AttemptFinished, at: Timestamp) -> Outcome {
-        let attempt = self
+        let Some(attempt) = self
             .index
             .attempts
             .get(&op.attempt_id)
             .and_then(|&place| self.attempts.get_mut(place))
-            .ok_or_else(|| unknown(&op.attempt_id))?;
+        else {
+            return Err(self.missing(&op.attempt_id));
+        };
         if !op.status.is_final() {
             return Err(transition(&op.attempt_id, op.status));
         }
@@ -110,7 +112,7 @@ impl RunState {
             return Ok(Vec::new());
         }
         match self.attempt(&op.attempt_id) {
-            None => return Err(unknown(&op.attempt_id)),
+            None => return Err(self.missing(&op.attempt_id)),
             Some(attempt) if attempt.state.end().is_some() => return Err(closed(&op.attempt_id)),
             Some(_) => {}
         }
@@ -157,6 +159,10 @@ impl RunState {
     }
 
     fn block_mut(&mut self, id: &BlockId) -> Result<&mut Block, Stop> {
+        if !self.left_out.is_empty() && !self.index.blocks.contains_key(id) {
+            // Only what is closed is left out: nothing but its group or node can change.
+            return Err(Stop::PassedOver);
+        }
         self.index
             .blocks
             .get(id)

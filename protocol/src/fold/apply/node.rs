@@ -1,8 +1,8 @@
 //! Ops about nodes.
 
-use super::{Outcome, closed, grow, transition};
+use super::{Outcome, Stop, closed, grow, transition};
 use crate::fold::extra::{NODE, keep, kept};
-use crate::fold::{Change, MAX_HELD, Refusal, RunState};
+use crate::fold::{Change, FoldError, MAX_HELD, Refusal, RunState};
 use crate::id::NodeId;
 use crate::model::{ContentRef, Node, NodeEnd, NodeState, Output, Timestamp};
 use crate::op::{self, Op};
@@ -76,8 +76,13 @@ impl RunState {
                 let mut first = Output::default();
                 let output = node.outputs.get_mut(&op.channel).unwrap_or(&mut first);
                 let thing = format_args!("{} {}", op.node_id, op.channel);
-                let grown = grow(&thing, &mut output.text, op.offset, &op.text)?;
-                output.bytes = output.text.len() as u64;
+                let grown = if output.is_open_preview() {
+                    count(&thing, output, op)?
+                } else {
+                    let grown = grow(&thing, &mut output.text, op.offset, &op.text)?;
+                    output.bytes = output.text.len() as u64;
+                    grown
+                };
                 if grown {
                     node.outputs.entry(op.channel).or_insert(first);
                 }
@@ -91,6 +96,21 @@ impl RunState {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// Counts what an op adds to a text of which only the beginning is here.
+fn count(thing: &dyn std::fmt::Display, output: &mut Output, op: &op::NodeOutput) -> Result<bool, Stop> {
+    if op.offset > output.bytes {
+        return Err(Stop::Error(FoldError::TextGap {
+            thing: thing.to_string(),
+            known: output.bytes,
+            offset: op.offset,
+        }));
+    }
+    let end = op.offset.saturating_add(op.text.len() as u64);
+    let grown = end > output.bytes;
+    output.bytes = end.max(output.bytes);
+    Ok(grown)
 }
 
 /// The node of an op that may wait for it.

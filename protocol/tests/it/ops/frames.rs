@@ -130,6 +130,7 @@ fn client_frames() -> Vec<(&'static str, ClientFrame)> {
     let run = |after| Subject::Run {
         run: id("run_1"),
         after,
+        window: None,
     };
     let sessions = Subject::Topic {
         topic: Topic::Sessions,
@@ -184,7 +185,8 @@ fn a_subscription_without_after_starts_at_the_beginning() {
         frame,
         ClientFrame::Subscribe(Subject::Run {
             run: id("run_1"),
-            after: 0
+            after: 0,
+            window: None
         })
     );
     for wrong in [
