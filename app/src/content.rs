@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod block;
+pub mod block_list;
 pub mod gap;
 pub mod go_on;
 pub mod group;
@@ -13,6 +14,7 @@ pub mod llm_node_content;
 pub mod model_row;
 pub mod notice;
 pub mod partial_json;
+pub mod pieces;
 pub mod prompt;
 pub mod reasoning;
 pub mod record;

@@ -119,6 +119,7 @@ pub struct RunCreated {
 
 /// Answer to `GET /api/runs/{run}/digest`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunDigest {
     /// The run.
     pub run_id: RunId,

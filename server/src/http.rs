@@ -14,6 +14,7 @@ mod nodes;
 mod openapi;
 mod pages;
 mod port;
+mod range;
 mod runs;
 mod sessions;
 pub mod stream;

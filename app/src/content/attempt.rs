@@ -5,7 +5,7 @@ use protocol::id::AttemptId;
 use protocol::model::Attempt;
 use protocol::state::AttemptStatus;
 
-use super::block::BlockList;
+use super::block_list::{self, BlockList};
 use super::gap::Gap;
 use super::scope::scoped;
 use super::words;
@@ -163,7 +163,7 @@ fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl Int
         let (run, attempt_id) = (run.clone(), attempt_id.clone());
         Memo::new(move |_| {
             let blocks = run.read(Piece::Blocks(attempt_id.clone()), |state| {
-                state.blocks_of(&attempt_id).count()
+                block_list::count(state, &attempt_id)
             });
             let preview = run.peek(|state| {
                 let text = state.blocks_of(&attempt_id).find_map(|block| match &block.body {

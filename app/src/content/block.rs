@@ -1,92 +1,20 @@
-//! The blocks of an attempt, by index.
+//! One block that is not a tool row.
+
+use std::sync::Arc;
 
 use leptos::either::EitherOf5;
 use leptos::prelude::*;
-use protocol::id::{AttemptId, BlockId, GroupId};
+use protocol::id::BlockId;
 use protocol::model::{Block, BlockBody, BlockState};
 use protocol::state::BlockStatus;
 
 use super::gap::Gap;
-use super::group::ToolGroup;
+use super::pieces::{Cut, MARKDOWN, PieceControls, PieceList, Pieces, cut};
 use super::reasoning::ReasoningRow;
 use super::scope::scoped;
-use crate::data::run_store::{Piece, RunStore};
-use crate::markdown::{MarkdownView, ReadText};
+use crate::data::run_store::RunStore;
+use crate::markdown::{MarkdownText, MarkdownView, ReadText};
 use crate::ui::{IconName, format};
-
-/// Blocks that are drawn together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
-    /// Its first block, which is also its key.
-    pub first: BlockId,
-    /// Its blocks in order: one, or tool rows that stand together.
-    pub members: Vec<BlockId>,
-    /// The concurrent batch that they are.
-    pub group: Option<GroupId>,
-    is_tools: bool,
-    round: u32,
-}
-
-/// Cuts the blocks of an attempt into chunks. Tool rows that follow each other in one provider round share a chunk from
-/// the start, so that none of them moves when the executor declares that they run together.
-pub fn chunks<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Chunk> {
-    let mut chunks: Vec<Chunk> = Vec::new();
-    for block in blocks {
-        let (is_tools, group) = match &block.body {
-            // It draws nothing at its own index.
-            BlockBody::ParallelGroup { .. } => continue,
-            BlockBody::ToolRef(reference) => (true, reference.group_id.clone()),
-            _ => (false, None),
-        };
-        match chunks.last_mut() {
-            Some(last) if is_tools && last.is_tools && last.round == block.round && last.group == group => {
-                last.members.push(block.block_id.clone());
-            }
-            _ => chunks.push(Chunk {
-                first: block.block_id.clone(),
-                members: vec![block.block_id.clone()],
-                group,
-                is_tools,
-                round: block.round,
-            }),
-        }
-    }
-    chunks
-}
-
-/// All blocks of an attempt.
-#[component]
-pub fn BlockList(
-    /// The run.
-    run: RunStore,
-    /// The attempt.
-    attempt_id: AttemptId,
-    /// How many model nodes it lies within.
-    depth: usize,
-) -> impl IntoView {
-    let chunks = {
-        let run = run.clone();
-        Memo::new(move |_| {
-            run.read(Piece::Blocks(attempt_id.clone()), |state| {
-                chunks(state.blocks_of(&attempt_id))
-            })
-        })
-    };
-    view! {
-        <For
-            each=move || chunks.get()
-            key=|chunk| (chunk.first.clone(), chunk.is_tools)
-            children=move |chunk| {
-                let run = run.clone();
-                if chunk.is_tools {
-                    view! { <ToolGroup run first=chunk.first chunks depth/> }.into_any()
-                } else {
-                    view! { <BlockView run block_id=chunk.first/> }.into_any()
-                }
-            }
-        />
-    }
-}
 
 /// The kinds of blocks that are drawn here; tool rows have their own component.
 enum Kind {
@@ -99,7 +27,12 @@ enum Kind {
 
 /// One block that is not a tool row. What kind it is never changes.
 #[component]
-fn BlockView(run: RunStore, block_id: BlockId) -> impl IntoView {
+pub fn BlockView(
+    /// The run.
+    run: RunStore,
+    /// The block.
+    block_id: BlockId,
+) -> impl IntoView {
     let kind = run.peek(|state| {
         state
             .block(&block_id)
@@ -133,8 +66,19 @@ fn BlockView(run: RunStore, block_id: BlockId) -> impl IntoView {
 pub fn read_text(run: &RunStore, block_id: &BlockId) -> ReadText {
     let (run, block_id) = (run.clone(), block_id.clone());
     std::sync::Arc::new(move |give: &mut dyn FnMut(&str)| {
-        run.content(&block_id, give);
+        // Of a beginning the part of the last paragraph that is there waits for the rest of it.
+        let end = run.block(&block_id, shown_bytes).flatten();
+        run.content(&block_id, |text| {
+            give(end.and_then(|end| text.get(..end)).unwrap_or(text));
+        });
     })
+}
+
+/// Of a text whose beginning is here, how much of it is drawn: up to the end of a paragraph.
+fn shown_bytes(block: &Block) -> Option<usize> {
+    let content = block.body.content()?;
+    content.content_ref.as_ref()?;
+    Some(cut(&content.text, Cut::Paragraph))
 }
 
 /// Whether the text of a block has ended.
@@ -194,14 +138,11 @@ pub fn BlockEnd(
         })
     };
     let whole = {
-        let block_id = block_id.clone();
+        let (run, block_id) = (run.clone(), block_id.clone());
         Memo::new(move |_| {
             run.block(&block_id, |block| {
-                let content = block.body.content()?;
-                content
-                    .content_ref
-                    .as_ref()
-                    .map(|whole| (content.text.len() as u64, whole.bytes))
+                let whole = block.body.content()?.content_ref.as_ref()?;
+                Some((shown_bytes(block)? as u64, whole.bytes))
             })
             .flatten()
         })
@@ -218,19 +159,25 @@ pub fn BlockEnd(
             }
         })
     };
-    let whole = move || {
-        whole.get().map(|(shown, bytes)| {
+    let is_long = Memo::new(move |_| whole.with(Option::is_some));
+    let rest = move || {
+        is_long.get().then(|| {
+            let pieces = Pieces::new(
+                format!("/api/blocks/{block_id}/content"),
+                Signal::derive(move || whole.get().unwrap_or_default()),
+                MARKDOWN,
+            );
+            let prefix = scoped(&block_id);
+            let draw = move |start: u64, text: String| {
+                view! { <MarkdownText id_prefix=format!("{prefix}-{start}") source=text/> }.into_any()
+            };
             view! {
-                <div class="io__more">
-                    <span class="num">{format!("{} of {}", format::bytes(shown), format::bytes(bytes))}</span>
-                    <a class="btn btn--sm" href=format!("/api/blocks/{block_id}/content") target="_blank" rel="external">
-                        "Open whole"
-                    </a>
-                </div>
+                <PieceList pieces draw=Arc::new(draw)/>
+                <PieceControls pieces/>
             }
         })
     };
-    (whole, cut)
+    (rest, cut)
 }
 
 /// The model declined.

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use protocol::id::BlockId;
 use protocol::model::BlockBody;
 
-use super::block::Chunk;
+use super::block_list::Chunk;
 use super::tool_row::{Call, ToolRow};
 use super::words;
 use crate::data::clock::PageClock;

@@ -6,12 +6,13 @@ use protocol::model::Output;
 use protocol::state::{Channel, NodeStatus};
 
 use super::partial_json::Fields;
+use super::pieces::{PLAIN, PieceControls, PieceList, Pieces};
 use super::registry;
 use super::words;
 use crate::data::run_store::RunStore;
 use crate::ui::{CopyButton, Icon, IconName, format};
 
-/// So many lines, and about so many bytes, are shown at first and with each *Load more*.
+/// So many lines, and about so many bytes, are shown at first.
 const STEP: (usize, usize) = (200, 32 * 1024);
 
 /// All parts of a call, in the body of its row and in the details panel alike.
@@ -167,20 +168,19 @@ fn OutputSection(
     #[prop(optional_no_strip)]
     field: Option<&'static str>,
 ) -> impl IntoView {
-    // What was loaded behind the preview, and how many steps are shown.
-    let loaded = RwSignal::new(String::new());
-    let steps = RwSignal::new(1_usize);
-    let failed = RwSignal::new(None::<String>);
-
     let whole = {
         let (run, node_id) = (run.clone(), node_id.clone());
         move || {
             run.output(&node_id, channel, |output| {
-                let text = match field.map(|field| Fields::read(&output.text).get(field).map(str::to_owned)) {
-                    Some(Some(text)) => text,
-                    Some(None) | None => output.text.clone(),
-                };
-                loaded.with_untracked(|loaded| text + loaded)
+                let text = value(output, field).unwrap_or_else(|| output.text.clone());
+                match left_out(output) {
+                    // Whoever copies a part has to know it.
+                    Some(bytes) => {
+                        let at_hand = text.len();
+                        text + &format!("\n[{at_hand} of {bytes} bytes: the rest is behind “Open whole”]")
+                    }
+                    None => text,
+                }
             })
             .unwrap_or_default()
         }
@@ -188,11 +188,8 @@ fn OutputSection(
     let shown = {
         let (run, node_id) = (run.clone(), node_id.clone());
         Memo::new(move |_| {
-            let most = (STEP.0 * steps.get(), STEP.1 * steps.get());
-            loaded.with(|loaded| {
-                run.output(&node_id, channel, |output| Shown::of(output, loaded, field, most))
-                    .unwrap_or_default()
-            })
+            run.output(&node_id, channel, |output| Shown::of(output, field, STEP))
+                .unwrap_or_default()
         })
     };
     let text = move || shown.with(|shown| words::visible(&shown.text).into_owned());
@@ -205,26 +202,34 @@ fn OutputSection(
             }
         })
     };
-    let more = {
+    let local = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        move || {
-            let (shown, all) = shown.with(|shown| shown.left_out.then_some((shown.bytes, shown.total)))?;
-            let address = format!("/api/nodes/{node_id}/output?channel={channel}");
-            let load = {
-                let (run, node_id) = (run.clone(), node_id.clone());
-                move |_| load_more(&run, &node_id, channel, loaded, steps, failed)
-            };
-            Some(view! {
-                <div class="io__more">
-                    <span class="num">{format!("{} of {}", format::bytes(shown), format::bytes(all))}</span>
-                    {move || failed.get().map(|failed| view! { <span role="alert">{failed}</span> })}
-                    <button type="button" class="btn btn--sm" on:click=load>"Load more"</button>
-                    <a class="btn btn--quiet btn--sm" href=address.clone() target="_blank" rel="external">"Open whole"</a>
-                    <a class="btn btn--quiet btn--sm" href=address.clone() download=true rel="external">"Download"</a>
-                </div>
+        move |start: u64| {
+            run.peek(|state| {
+                let output = state.node(&node_id)?.outputs.get(&channel)?;
+                let value = value(output, field);
+                let known = value.as_deref().unwrap_or(&output.text);
+                let rest = known.get(usize::try_from(start).ok()?..)?;
+                let length = usize::try_from(PLAIN.step).unwrap_or(usize::MAX);
+                let piece = rest.get(..rest.floor_char_boundary(length))?;
+                // The rest of what is here of a longer text is fetched with what follows it.
+                let is_enough = piece.len() < rest.len() || left_out(output).is_none();
+                (is_enough && !piece.is_empty()).then(|| piece.to_owned())
             })
         }
     };
+    let extent = Signal::derive(move || shown.with(|shown| (shown.bytes, shown.total)));
+    let address = format!("/api/nodes/{node_id}/output?channel={channel}");
+    let pieces = Pieces::new(address, extent, PLAIN).with_local(std::sync::Arc::new(local));
+    let has_more = Memo::new(move |_| shown.with(|shown| shown.left_out));
+    let rest = move || {
+        has_more.get().then(|| {
+            let draw =
+                |_: u64, text: String| view! { <span>{words::visible(&text).into_owned()}</span> }.into_any();
+            view! { <PieceList pieces draw=std::sync::Arc::new(draw)/> }
+        })
+    };
+    let more = move || has_more.get().then(|| view! { <PieceControls pieces/> });
     let copy = ["Copy ", &title.to_lowercase()].concat();
     let wrap = if channel == Channel::Arguments && field.is_none() {
         "pre pre--wrap"
@@ -238,7 +243,7 @@ fn OutputSection(
                 <span class="num">{size}</span>
                 <CopyButton label=copy_label(&copy) icon_only=true text=std::sync::Arc::new(whole)/>
             </div>
-            <pre class=wrap tabindex="0" role="group" aria-label=title>{text}</pre>
+            <pre class=wrap tabindex="0" role="group" aria-label=title>{text}{rest}</pre>
             {more}
         </section>
     }
@@ -265,24 +270,19 @@ struct Shown {
 }
 
 impl Shown {
-    /// At most so many lines and bytes of what the output holds and of what was loaded behind it.
-    fn of(output: &Output, loaded: &str, field: Option<&str>, (lines, bytes): (usize, usize)) -> Self {
-        let value = field.and_then(|field| Fields::read(&output.text).get(field).map(str::to_owned));
+    /// At most so many lines and bytes of what the output holds.
+    fn of(output: &Output, field: Option<&str>, (lines, bytes): (usize, usize)) -> Self {
+        let value = value(output, field);
         let known = value.as_deref().unwrap_or(&output.text);
         let mut text = String::new();
-        let parts = known.split_inclusive('\n').chain(loaded.split_inclusive('\n'));
-        for line in parts.take(lines) {
+        for line in known.split_inclusive('\n').take(lines) {
             let room = bytes.saturating_sub(text.len());
             text.push_str(&line[..line.floor_char_boundary(room)]);
             if line.len() > room {
                 break;
             }
         }
-        let at_hand = (known.len() + loaded.len()) as u64;
-        let total = match (&output.content_ref, &value) {
-            (Some(whole), None) => whole.bytes,
-            _ => at_hand,
-        };
+        let total = left_out(output).unwrap_or(known.len() as u64);
         let bytes = text.len() as u64;
         Self {
             text,
@@ -293,58 +293,18 @@ impl Shown {
     }
 }
 
-/// Shows one step more, and fetches what is not in the page.
-#[cfg(feature = "hydrate")]
-fn load_more(
-    run: &RunStore,
-    node_id: &NodeId,
-    channel: Channel,
-    loaded: RwSignal<String>,
-    steps: RwSignal<usize>,
-    failed: RwSignal<Option<String>>,
-) {
-    /// So much is fetched at once.
-    const PART: u64 = 256 * 1024;
-    steps.update(|steps| *steps += 1);
-    let known = run.peek(|state| {
-        let output = state.node(node_id)?.outputs.get(&channel)?;
-        output
-            .content_ref
-            .as_ref()
-            .map(|whole| (output.text.len() as u64, whole.bytes))
-    });
-    let Some((known, all)) = known else { return };
-    let at_hand = known + loaded.with_untracked(|loaded| loaded.len() as u64);
-    let wanted = (steps.get_untracked() * STEP.1) as u64;
-    if at_hand >= all || wanted <= at_hand {
-        return;
+/// How long the whole is, when only its beginning is here.
+fn left_out(output: &Output) -> Option<u64> {
+    match &output.content_ref {
+        Some(whole) => Some(whole.bytes),
+        None => output.is_open_preview().then_some(output.bytes),
     }
-    let node_id = node_id.clone();
-    leptos::task::spawn_local(async move {
-        match crate::data::api::output_part(&node_id, channel, at_hand, PART).await {
-            Ok(part) => {
-                let _ = failed.try_set(None);
-                let _ = loaded.try_update(|loaded| {
-                    // Of two clicks in a row only the first one's answer fits.
-                    if known + loaded.len() as u64 == at_hand {
-                        loaded.push_str(&part);
-                    }
-                });
-            }
-            Err(problem) => drop(failed.try_set(Some(problem.detail))),
-        }
-    });
 }
 
-#[cfg(not(feature = "hydrate"))]
-fn load_more(
-    _: &RunStore,
-    _: &NodeId,
-    _: Channel,
-    _: RwSignal<String>,
-    _: RwSignal<usize>,
-    _: RwSignal<Option<String>>,
-) {
+/// The one field that is to be shown; none where it cannot be told, or not all of it is here.
+fn value(output: &Output, field: Option<&str>) -> Option<String> {
+    let field = field.filter(|_| left_out(output).is_none())?;
+    Fields::read(&output.text).get(field).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -358,7 +318,7 @@ mod tests {
             bytes: 6,
             ..Output::default()
         };
-        let of = |most| Shown::of(&output, "", None, most);
+        let of = |most| Shown::of(&output, None, most);
         assert_eq!(
             of((2, 100)),
             Shown {
@@ -378,7 +338,6 @@ mod tests {
                 left_out: false
             }
         );
-        assert_eq!(Shown::of(&output, "d\ne", None, (3, 100)).text, "a\nbé\nc");
     }
 
     #[test]
@@ -388,7 +347,7 @@ mod tests {
             ..Output::default()
         };
         assert_eq!(
-            Shown::of(&output, "", Some("code"), (9, 100)).text,
+            Shown::of(&output, Some("code"), (9, 100)).text,
             "let a = \"b\";\n1"
         );
     }

@@ -5,6 +5,7 @@ use protocol::id::NodeId;
 use protocol::state::NodeStatus;
 
 use super::attempt::AttemptView;
+use super::block_list;
 use super::model_row::stream_chip;
 use super::words;
 use crate::data::run_store::{Piece, RunStore};
@@ -54,7 +55,7 @@ fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
                 .iter()
                 .map(|attempt| {
                     run.read(Piece::Blocks(attempt.clone()), |state| {
-                        state.blocks_of(attempt).count()
+                        block_list::count(state, attempt)
                     })
                 })
                 .sum();

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use protocol::id::NodeId;
 use protocol::state::NodeKind;
 
+use super::block_list;
 use super::go_on::GoOn;
 use super::model_row::ModelRow;
 use super::notice::{Notices, RunEnd};
@@ -79,7 +80,11 @@ fn FoldLine(run: RunStore, number: usize, is_open: Signal<bool>, on_toggle: Call
                 .root()
                 .and_then(|root| root.state.end().map(|end| end.finished_at));
             (
-                state.blocks().len(),
+                state
+                    .attempts()
+                    .iter()
+                    .map(|attempt| block_list::count(state, &attempt.attempt_id))
+                    .sum::<usize>(),
                 state.root().map(|root| root.announced_at),
                 end,
             )

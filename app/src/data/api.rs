@@ -8,16 +8,16 @@ mod browser {
     use futures::future::{try_join, try_join_all};
     use gloo_net::http::{Request, RequestBuilder, Response};
     use protocol::api::{
-        CreateRun, CreateSession, Problem, RunCreated, SessionCreated, SessionList, SessionSummary,
+        CreateRun, CreateSession, Problem, RunCreated, RunDigest, SessionCreated, SessionList, SessionSummary,
     };
-    use protocol::id::{NodeId, RunId, SessionId};
+    use protocol::fold::RunState;
+    use protocol::id::{RunId, SessionId};
     use protocol::snapshot::Snapshot;
-    use protocol::state::Channel;
     use serde::Serialize;
     use serde::de::DeserializeOwned;
 
     use crate::data::load::problem;
-    use crate::data::port::{SessionPage, SessionQuery, SessionsPage, Setup};
+    use crate::data::port::{Earlier, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of};
 
     fn unreachable_server(error: &gloo_net::Error) -> Problem {
         problem(
@@ -103,9 +103,23 @@ mod browser {
         answer(Request::get("/api/sessions").query(fields).send().await).await
     }
 
-    /// The state of a run.
-    pub async fn snapshot(run: &RunId) -> Result<Snapshot, Problem> {
-        get(&format!("/api/runs/{run}/snapshot")).await
+    /// A window of a run: about `most` of its newest blocks.
+    pub async fn window(run: &RunId, most: u32) -> Result<Snapshot, Problem> {
+        get(&format!("/api/runs/{run}/snapshot?window={most}")).await
+    }
+
+    /// Blocks before a place, at most `most`, with what they called.
+    pub async fn earlier(run: &RunId, place: &Earlier, most: u32) -> Result<Snapshot, Problem> {
+        let Earlier { attempt_id, before } = place;
+        get(&format!(
+            "/api/runs/{run}/snapshot?window={most}&attempt={attempt_id}&before={before}"
+        ))
+        .await
+    }
+
+    /// The digest of a whole run.
+    pub async fn run_digest(run: &RunId) -> Result<RunDigest, Problem> {
+        get(&format!("/api/runs/{run}/digest")).await
     }
 
     /// What the page of the sessions shows.
@@ -115,10 +129,32 @@ mod browser {
     }
 
     /// What the page of a session shows.
-    pub async fn session_page(session: SessionId) -> Result<SessionPage, Problem> {
+    pub async fn session_page(
+        session: SessionId,
+        earlier_place: Option<Earlier>,
+    ) -> Result<SessionPage, Problem> {
         let path = format!("/api/sessions/{session}");
         let (summary, setup) = try_join(get::<SessionSummary>(&path), setup()).await?;
-        let snapshots = try_join_all(summary.runs.iter().map(|run| snapshot(&run.run_id))).await?;
+        let count = summary.runs.len();
+        let windows = summary
+            .runs
+            .iter()
+            .enumerate()
+            .map(|(place, run)| window(&run.run_id, window_of(place, count)));
+        let mut snapshots = try_join_all(windows).await?;
+        if let Some(place) = &earlier_place {
+            let holder = snapshots.iter_mut().find(|snapshot| {
+                let mut attempts = snapshot.attempts.iter();
+                attempts.any(|attempt| attempt.attempt_id == place.attempt_id)
+            });
+            if let Some(snapshot) = holder {
+                let older = earlier(&snapshot.run.run_id, place, WINDOW).await?;
+                let mut state = RunState::from_snapshot(snapshot.clone());
+                // Both are of the same run, and nothing came in between.
+                let _ = state.add(older);
+                *snapshot = state.to_snapshot();
+            }
+        }
         Ok(SessionPage {
             summary,
             snapshots,
@@ -126,15 +162,10 @@ mod browser {
         })
     }
 
-    /// A part of what a channel of a node holds, from a byte on: at most `length` bytes, cut at a character.
-    pub async fn output_part(
-        node: &NodeId,
-        channel: Channel,
-        from: u64,
-        length: u64,
-    ) -> Result<String, Problem> {
+    /// A part of a text, from a byte on: at most `length` bytes, cut at a character.
+    pub async fn content_part(address: &str, from: u64, length: u64) -> Result<String, Problem> {
         let last = from.saturating_add(length).saturating_sub(1);
-        let response = Request::get(&format!("/api/nodes/{node}/output?channel={channel}"))
+        let response = Request::get(address)
             .header("Range", &format!("bytes={from}-{last}"))
             .send()
             .await;

@@ -83,6 +83,7 @@ impl Connection {
                     actions.push(Action::Send(ClientFrame::Unsubscribe(Subject::Run {
                         run,
                         after: 0,
+                        window: None,
                     })));
                 }
                 self.close_if_idle(&mut actions);
@@ -154,10 +155,7 @@ impl Connection {
         };
         self.runs.insert(run.clone(), followed);
         if self.is_open() {
-            actions.push(Action::Send(ClientFrame::Subscribe(Subject::Run {
-                run,
-                after: seq,
-            })));
+            actions.push(Action::Send(ClientFrame::Subscribe(subject(run, seq))));
         } else {
             self.open_if_wanted(now, actions);
         }
@@ -185,11 +183,10 @@ impl Connection {
             followed.snapshot = None;
             followed.asked = None;
             if !followed.ended {
-                let subject = Subject::Run {
-                    run: run.clone(),
-                    after: followed.seq,
-                };
-                actions.push(Action::Send(ClientFrame::Subscribe(subject)));
+                actions.push(Action::Send(ClientFrame::Subscribe(subject(
+                    run.clone(),
+                    followed.seq,
+                ))));
             }
         }
         if self.sessions {
@@ -366,17 +363,24 @@ impl Connection {
         actions.push(Action::Send(ClientFrame::Unsubscribe(Subject::Run {
             run: run.clone(),
             after: 0,
+            window: None,
         })));
         match what {
             Resync::Ops => {
-                let subject = Subject::Run {
-                    run: run.clone(),
-                    after: followed.seq,
-                };
+                let subject = subject(run.clone(), followed.seq);
                 actions.push(Action::Send(ClientFrame::Subscribe(subject)));
             }
             Resync::Whole => actions.push(Action::Fetch(run.clone())),
         }
+    }
+}
+
+/// A run from after an op, of which the page shows a window.
+fn subject(run: RunId, after: u64) -> Subject {
+    Subject::Run {
+        run,
+        after,
+        window: Some(super::port::WINDOW),
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use protocol::api::{Problem, SessionList, SessionSummary};
-use protocol::id::SessionId;
+use protocol::id::{AttemptId, SessionId};
 use protocol::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,50 @@ pub trait DataPort: Send + Sync + 'static {
     fn sessions(&self, query: SessionQuery) -> PortFuture<SessionsPage>;
 
     /// One session with the states of its runs, in order. An unknown one is a problem of status 404.
-    fn session(&self, session: SessionId) -> PortFuture<SessionPage>;
+    /// With `earlier` the blocks before that place are in it too.
+    fn session(&self, session: SessionId, earlier: Option<Earlier>) -> PortFuture<SessionPage>;
+}
+
+/// The newest blocks of a run that a page begins with, about.
+pub const WINDOW: u32 = 200;
+
+/// Of a run that is not the last of its session a page begins with fewer, and with none of those that are folded.
+const WINDOW_OF_EARLIER: u32 = 50;
+
+/// Of a long session so many runs are open at first; older ones are folded to a line.
+pub const OPEN_RUNS: usize = 10;
+
+/// How many of its newest blocks a page begins with, for the run at a place of a session of `count` runs.
+pub fn window_of(place: usize, count: usize) -> u32 {
+    match count.saturating_sub(place) {
+        0 | 1 => WINDOW,
+        after if after <= OPEN_RUNS => WINDOW_OF_EARLIER,
+        _ => 0,
+    }
+}
+
+/// A place in an attempt that a link leads to: the blocks before an index.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Earlier {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// The index.
+    pub before: u32,
+}
+
+impl Earlier {
+    /// The address of a place on the page of its session.
+    pub fn href(&self) -> String {
+        format!("?attempt={}&before={}", self.attempt_id, self.before)
+    }
+
+    /// The place in the fields of an address; none where they name none.
+    pub fn from_words(attempt: Option<&str>, before: Option<&str>) -> Option<Self> {
+        Some(Self {
+            attempt_id: attempt?.parse().ok()?,
+            before: before?.parse().ok()?,
+        })
+    }
 }
 
 /// The port in context.
@@ -106,7 +149,7 @@ pub struct SessionsPage {
 pub struct SessionPage {
     /// The session with its runs' summaries.
     pub summary: SessionSummary,
-    /// The state of each run, in the order of the summaries.
+    /// A window of each run, in the order of the summaries.
     pub snapshots: Vec<Snapshot>,
     /// What can be started.
     pub setup: Setup,

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use leptos::prelude::*;
-use protocol::fold::{Applied, Change, FoldError, RunState};
+use protocol::PREVIEW_BYTES;
+use protocol::fold::{AddError, Applied, Change, FoldError, RunState};
 use protocol::frame::OpsFrame;
 use protocol::id::{AttemptId, BlockId, NodeId, RunId};
 use protocol::model::{Attempt, Block, BlockBody, Node, Output, Run, StreamState};
@@ -198,6 +199,7 @@ impl RunStore {
             match state.apply(&entry) {
                 Ok(Applied::Changed(changes)) => {
                     for change in changes {
+                        shorten(&mut state, &change);
                         note(&state, change, &mut pieces);
                     }
                 }
@@ -214,7 +216,7 @@ impl RunStore {
         match failed {
             None => Taken::Up(known),
             Some(FoldError::Gap { .. }) => Taken::Missing(Resync::Ops),
-            Some(FoldError::TextGap { .. }) => Taken::Missing(Resync::Whole),
+            Some(FoldError::TextGap { .. } | FoldError::LeftOut { .. }) => Taken::Missing(Resync::Whole),
             Some(error @ (FoldError::OldGeneration { .. } | FoldError::OtherRun { .. })) => {
                 Taken::Refused(error.to_string())
             }
@@ -228,12 +230,28 @@ impl RunStore {
         if snapshot.run.run_id != self.0.run_id || (!reset && snapshot.seq < state.seq()) {
             return state.seq();
         }
-        *state = RunState::from_snapshot(snapshot);
+        let known = std::mem::replace(&mut *state, RunState::from_snapshot(snapshot));
+        if !reset {
+            state.keep_from(known);
+        }
         let known = state.seq();
         drop(state);
         lock(&self.0.changed).everything = true;
         self.schedule();
         known
+    }
+
+    /// Adds blocks that were left out, with what they called.
+    ///
+    /// # Errors
+    /// When they have changed since they were read.
+    pub fn add(&self, window: Snapshot) -> Result<(), AddError> {
+        let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.add(window)?;
+        drop(state);
+        lock(&self.0.changed).everything = true;
+        self.flush();
+        Ok(())
     }
 
     /// Takes in what a live stream is doing.
@@ -303,6 +321,34 @@ impl RunStore {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of a channel that holds more the page keeps a beginning; the rest is fetched when it is looked at. Bytes.
+const LONG_OUTPUT: usize = 512 * 1024;
+
+/// Keeps the page small while long outputs come in.
+fn shorten(state: &mut RunState, change: &Change) {
+    match change {
+        Change::Output(node, channel) => {
+            let output = state.node(node).and_then(|node| node.outputs.get(channel));
+            if output.is_some_and(|output| output.text.len() > LONG_OUTPUT) {
+                state.shorten_output(node, *channel, PREVIEW_BYTES);
+            }
+        }
+        Change::Node(id) => {
+            let long: Vec<Channel> = state
+                .node(id)
+                .into_iter()
+                .flat_map(|node| &node.outputs)
+                .filter(|(_, output)| output.text.len() > LONG_OUTPUT)
+                .map(|(channel, _)| *channel)
+                .collect();
+            for channel in long {
+                state.shorten_output(id, channel, PREVIEW_BYTES);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Which pieces a change touches.

@@ -11,11 +11,12 @@ use leptos_router::hooks::{use_navigate, use_params_map, use_query_map};
 use protocol::id::NodeId;
 
 use super::not_found::ProblemPage;
+use crate::content::block_list::Place;
 use crate::content::run_view::RunView;
 use crate::data::clock::PageClock;
 use crate::data::live::Live;
 use crate::data::load;
-use crate::data::port::SessionPage;
+use crate::data::port::{Earlier, OPEN_RUNS, SessionPage};
 use crate::data::selection::Selection;
 use crate::data::session_store::SessionStore;
 use crate::details::DetailsPanel;
@@ -29,15 +30,20 @@ use crate::tree::TreePanel;
 #[cfg(feature = "hydrate")]
 mod browser;
 
-/// Of a long session so many runs are open at first; older ones are folded to a line.
-const OPEN_RUNS: usize = 10;
-
 /// `/s/{session}`.
 #[component]
 pub fn SessionRoute() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("session").unwrap_or_default()));
-    let page = load::session(move || id.get());
+    let query = use_query_map();
+    // A link leads to what stands before a place, also without script.
+    let earlier = Memo::new(move |_| {
+        query.with(|query| {
+            Earlier::from_words(query.get("attempt").as_deref(), query.get("before").as_deref())
+        })
+    });
+    provide_context(Place(earlier.into()));
+    let page = load::session(move || (id.get(), earlier.get()));
     view! {
         <Suspense fallback=Skeleton>
             {move || Suspend::new(async move {

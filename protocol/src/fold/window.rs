@@ -269,7 +269,7 @@ impl RunState {
             body:
                 BlockBody::Text(content) | BlockBody::Refusal(content) | BlockBody::Reasoning { content, .. },
             ..
-        }) = block
+        }) = block.filter(|block| !block.body.is_unsaved())
         {
             content.shorten(end, limit);
         }

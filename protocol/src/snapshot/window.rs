@@ -9,6 +9,7 @@ use crate::state::Retention;
 
 /// Blocks of one attempt that are not here. What they called, to any depth, is not here either. All of it is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// The attempt.
     pub attempt_id: AttemptId,

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::any;
 use protocol::api::{
-    CreateRun, CreateSession, NodeRecord, RunCreated, SessionCreated, SessionList, SessionSummary,
+    CreateRun, CreateSession, NodeRecord, RunCreated, RunDigest, SessionCreated, SessionList, SessionSummary,
     TranscriptSummary,
 };
 use protocol::frame::{ClientFrame, ServerFrame};
@@ -58,9 +58,17 @@ pub(super) fn calls() -> Vec<Call> {
             "/api/runs/{run}/snapshot",
             runs::snapshot,
             "readSnapshot",
-            "The state of a run.",
+            "The state of a run; with `window` a part of it, and with `attempt` and `before` the blocks before a place.",
         )
+        .query::<runs::SnapshotParameters>()
         .answers::<Snapshot>(StatusCode::OK),
+        Call::get(
+            "/api/runs/{run}/digest",
+            runs::digest,
+            "readDigest",
+            "The digest of a run, over its whole record.",
+        )
+        .answers::<RunDigest>(StatusCode::OK),
         Call::get(
             "/api/runs/{run}/ops",
             runs::ops,

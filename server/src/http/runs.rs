@@ -1,13 +1,14 @@
 //! Runs: creating, reading, stopping, going on again.
 
+use app::data::port::{Earlier, WINDOW};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
-use protocol::api::{CreateRun, RunCreated};
-use protocol::id::{NodeId, RunId, SessionId};
+use protocol::api::{CreateRun, RunCreated, RunDigest};
+use protocol::id::{AttemptId, NodeId, RunId, SessionId};
 use protocol::snapshot::Snapshot;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,16 +51,73 @@ pub(super) async fn create(
 pub(super) async fn snapshot(
     State(state): State<AppState>,
     Id(run_id): Id<RunId>,
+    Query(parameters): Query<SnapshotParameters>,
 ) -> Result<Json<Snapshot>, ApiError> {
-    Ok(Json(load_snapshot(&state, &run_id).await?))
+    let place = match (parameters.attempt, parameters.before) {
+        (None, None) => return Ok(Json(load_snapshot(&state, &run_id, parameters.window).await?)),
+        (Some(attempt_id), Some(before)) => Earlier { attempt_id, before },
+        (Some(_), None) | (None, Some(_)) => {
+            let detail = "`attempt` and `before` name a place together: one of them is missing.";
+            return Err(ApiError::Invalid(detail.to_owned()));
+        }
+    };
+    let most = parameters.window.unwrap_or(WINDOW);
+    let snapshot = load_earlier(&state, &run_id, &place, most).await?;
+    snapshot
+        .map(Json)
+        .ok_or_else(|| ApiError::not_found("attempt of this run", &place.attempt_id))
 }
 
-/// The snapshot of a run with what its live streams are doing.
-pub(super) async fn load_snapshot(state: &AppState, run_id: &RunId) -> Result<Snapshot, ApiError> {
-    let snapshot = state.execution.store().load_snapshot(run_id).await?;
+/// Parameters of `/snapshot`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SnapshotParameters {
+    /// About how many blocks there are to be, at most 1,000. Of longer texts a beginning is given then.
+    window: Option<u32>,
+    /// The attempt whose blocks before `before` are asked for.
+    attempt: Option<AttemptId>,
+    /// The index after the last block that is asked for.
+    before: Option<u32>,
+}
+
+/// The most blocks that are asked for at once.
+const MAX_WINDOW: u32 = 1_000;
+
+/// The snapshot of a run, or a window of it, with what its live streams are doing.
+pub(super) async fn load_snapshot(
+    state: &AppState,
+    run_id: &RunId,
+    window: Option<u32>,
+) -> Result<Snapshot, ApiError> {
+    let store = state.execution.store();
+    let snapshot = match window {
+        Some(most) => store.load_window(run_id, most.min(MAX_WINDOW)).await?,
+        None => store.load_snapshot(run_id).await?,
+    };
     let mut snapshot = snapshot.ok_or_else(|| ApiError::not_found("run", run_id))?;
     snapshot.streams = state.execution.hub().streams(run_id);
     Ok(snapshot)
+}
+
+/// The blocks before a place; none when the run has no such attempt.
+pub(super) async fn load_earlier(
+    state: &AppState,
+    run_id: &RunId,
+    place: &Earlier,
+    most: u32,
+) -> Result<Option<Snapshot>, ApiError> {
+    let (store, most) = (state.execution.store(), most.min(MAX_WINDOW));
+    let earlier = store.load_earlier(run_id, &place.attempt_id, place.before, most);
+    Ok(earlier.await?)
+}
+
+/// `GET /api/runs/{run}/digest`
+pub(super) async fn digest(
+    State(state): State<AppState>,
+    Id(run_id): Id<RunId>,
+) -> Result<Json<RunDigest>, ApiError> {
+    let digest = state.execution.store().run_digest(&run_id).await?;
+    digest.map(Json).ok_or_else(|| ApiError::not_found("run", run_id))
 }
 
 /// Parameters of `/ops`.

@@ -160,7 +160,9 @@ impl Connection {
             }
         };
         match frame {
-            ClientFrame::Subscribe(Subject::Run { run, after }) => self.follow_run(run, after).await,
+            ClientFrame::Subscribe(Subject::Run { run, after, window }) => {
+                self.follow_run(run, after, window).await;
+            }
             ClientFrame::Subscribe(Subject::Topic {
                 topic: Topic::Sessions,
             }) => self.follow_sessions(),
@@ -175,14 +177,14 @@ impl Connection {
         }
     }
 
-    async fn follow_run(&mut self, run: RunId, after: u64) {
+    async fn follow_run(&mut self, run: RunId, after: u64, window: Option<u32>) {
         if self.runs.len() >= MAX_SUBSCRIPTIONS && !self.runs.contains_key(&run) {
             let detail = format!("One connection follows at most {MAX_SUBSCRIPTIONS} runs.");
             self.error(Some(run), "too_many_subscriptions", detail).await;
             return;
         }
         let token = self.closing.child_token();
-        let follower = follow::Follower::new(self.state.clone(), run.clone(), self.outgoing.clone());
+        let follower = follow::Follower::new(self.state.clone(), run.clone(), window, self.outgoing.clone());
         let stop = token.clone();
         tokio::spawn(async move { stop.run_until_cancelled(follower.run(after)).await });
         // An earlier subscription of the same run ends here.

@@ -11,7 +11,7 @@ use protocol::id::RunId;
 use super::AppState;
 use super::error::ApiError;
 use super::extract::Id;
-use super::nodes::ranged;
+use super::range::ranged;
 
 /// `GET /api/runs/{run}/transcripts`
 pub(super) async fn list(

@@ -5,10 +5,11 @@
 pub mod durable;
 mod upsert;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use protocol::fold::{Change, RunState};
 use protocol::id::{NodeId, RunId};
+use protocol::model::Node;
 use protocol::op::{Entry, Op, Withheld};
 use sqlx::PgConnection;
 
@@ -125,12 +126,13 @@ async fn append(connection: &mut PgConnection, batches: &[&RunBatch<'_>]) -> Res
 /// Writes the rows of all that changed.
 async fn project(connection: &mut PgConnection, batch: &RunBatch<'_>) -> Result<(), StoreError> {
     let state = batch.state;
+    let lengths = lengths_before(batch);
     let mut written = HashSet::new();
     for (entry, changes) in batch.steps {
         for change in changes {
             // Rows are written from the state after the batch: once is enough.
             if matches!(change, Change::Notice | Change::Unknown) || written.insert(change) {
-                project_change(connection, state, entry, change).await?;
+                project_change(connection, state, &lengths, entry, change).await?;
             }
         }
     }
@@ -145,9 +147,60 @@ async fn project(connection: &mut PgConnection, batch: &RunBatch<'_>) -> Result<
     Ok(())
 }
 
+/// Lengths of the texts that grew, before they did: by subject and channel.
+type Lengths<'a> = HashMap<(&'a str, &'static str), u64>;
+
+/// The channel of a block's text.
+const CONTENT: &str = "content";
+
+fn lengths_before<'a>(batch: &'a RunBatch<'_>) -> Lengths<'a> {
+    let mut lengths = Lengths::new();
+    for (entry, _) in batch.steps {
+        match &entry.op {
+            Op::BlockDelta(op) => {
+                lengths
+                    .entry((op.block_id.as_str(), CONTENT))
+                    .or_insert(op.offset);
+            }
+            Op::NodeOutput(op) => {
+                lengths
+                    .entry((op.node_id.as_str(), op.channel.as_str()))
+                    .or_insert(op.offset);
+            }
+            _ => {}
+        }
+    }
+    lengths
+}
+
+/// Writes the pieces of a text that became full, or, once it is closed, all that is not written yet.
+async fn project_text(
+    connection: &mut PgConnection,
+    lengths: &Lengths<'_>,
+    place: content::Place<'_>,
+    text: &str,
+    is_closed: bool,
+) -> Result<(), StoreError> {
+    let before = lengths.get(&(place.subject, place.channel)).copied();
+    match (is_closed, before) {
+        (true, before) => {
+            content::close(
+                connection,
+                place,
+                text.as_bytes(),
+                before.unwrap_or(text.len() as u64),
+            )
+            .await
+        }
+        (false, Some(before)) => content::grow(connection, place, text.as_bytes(), before).await,
+        (false, None) => Ok(()),
+    }
+}
+
 async fn project_change(
     connection: &mut PgConnection,
     state: &RunState,
+    lengths: &Lengths<'_>,
     entry: &Entry,
     change: &Change,
 ) -> Result<(), StoreError> {
@@ -158,7 +211,7 @@ async fn project_change(
             Some(message) => upsert::message(connection, run_id, entry.seq, message).await,
             None => Ok(()),
         },
-        Change::NodeAdded(id) | Change::Node(id) => project_node(connection, state, entry, id).await,
+        Change::NodeAdded(id) | Change::Node(id) => project_node(connection, state, lengths, entry, id).await,
         Change::AttemptAdded(_, id) | Change::Attempt(id) => match state.attempt(id) {
             Some(attempt) => upsert::attempt(connection, run_id, entry.seq, attempt).await,
             None => Ok(()),
@@ -168,7 +221,12 @@ async fn project_change(
                 upsert::block(connection, run_id, entry.seq, block).await?;
                 match block.body.content() {
                     Some(text) if block.state.status().is_final() && !block.body.is_unsaved() => {
-                        content::write(connection, run_id, id.as_str(), "content", text.text.as_bytes()).await
+                        let place = content::Place {
+                            run_id,
+                            subject: id.as_str(),
+                            channel: CONTENT,
+                        };
+                        project_text(connection, lengths, place, &text.text, true).await
                     }
                     _ => Ok(()),
                 }
@@ -189,14 +247,30 @@ async fn project_change(
             None => Ok(()),
         },
         Change::Unknown => upsert::notice(connection, run_id, entry.seq, "unknown", &entry.op).await,
-        // Text of what is open is in the journal until it closes.
-        Change::Output(..) | Change::BlockContent(_) => Ok(()),
+        // The end of a text that is open is in the journal alone until it closes.
+        Change::Output(id, channel) => match state.node(id).filter(|node| node.state.end().is_none()) {
+            Some(node) => project_outputs(connection, lengths, run_id, node, Some(*channel)).await,
+            None => Ok(()),
+        },
+        Change::BlockContent(id) => match state.block(id) {
+            Some(block) if !block.state.status().is_final() && !block.body.is_unsaved() => {
+                let text = block.body.content().map_or("", |content| &content.text);
+                let place = content::Place {
+                    run_id,
+                    subject: id.as_str(),
+                    channel: CONTENT,
+                };
+                project_text(connection, lengths, place, text, false).await
+            }
+            _ => Ok(()),
+        },
     }
 }
 
 async fn project_node(
     connection: &mut PgConnection,
     state: &RunState,
+    lengths: &Lengths<'_>,
     entry: &Entry,
     id: &NodeId,
 ) -> Result<(), StoreError> {
@@ -205,15 +279,27 @@ async fn project_node(
     if node.state.end().is_none() {
         return Ok(());
     }
+    project_outputs(connection, lengths, &entry.run_id, node, None).await
+}
+
+/// Writes what a node's channels hold, or one of them.
+async fn project_outputs(
+    connection: &mut PgConnection,
+    lengths: &Lengths<'_>,
+    run_id: &RunId,
+    node: &Node,
+    only: Option<Channel>,
+) -> Result<(), StoreError> {
+    let is_closed = node.state.end().is_some();
     for (channel, output) in &node.outputs {
-        content::write(
-            connection,
-            &entry.run_id,
-            id.as_str(),
-            Channel::as_str(*channel),
-            output.text.as_bytes(),
-        )
-        .await?;
+        if only.is_none_or(|only| only == *channel) {
+            let place = content::Place {
+                run_id,
+                subject: node.node_id.as_str(),
+                channel: channel.as_str(),
+            };
+            project_text(connection, lengths, place, &output.text, is_closed).await?;
+        }
     }
     Ok(())
 }

@@ -1,21 +1,18 @@
 //! Runs: creating one, and reading its state from rows and journal.
 
-use std::collections::HashMap;
+mod read;
+mod window;
 
-use protocol::api::InterruptionPolicy;
+use protocol::api::{InterruptionPolicy, RunDigest};
+use protocol::digest::digest;
 use protocol::fold::RunState;
-use protocol::id::{BlockId, NodeId, RunId, SessionId};
-use protocol::model::{Approval, Attempt, Block, Message, Node, Notice, Run};
-use protocol::op::Op;
+use protocol::id::{AttemptId, BlockId, NodeId, RunId, SessionId};
 use protocol::snapshot::Snapshot;
 use protocol::state::RunStatus;
-use serde_json::Value;
-use sqlx::postgres::PgRow;
-use sqlx::types::Json;
-use sqlx::{PgConnection, Row as _};
+use sqlx::{PgConnection, Postgres, Transaction};
 
+use self::read::Texts;
 use super::batch::{self, RunBatch};
-use super::rows::Fields;
 use super::wake::{self, WakeUp};
 use super::{Store, StoreError, content};
 
@@ -103,21 +100,63 @@ impl Store {
         Ok(RunCreation::Created)
     }
 
-    /// The state of a run, as its last committed op left it; none when there is no such run.
-    pub async fn load_run(&self, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
+    /// A transaction whose reads all see the same moment.
+    pub(super) async fn moment(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
         let mut transaction = self.pool().begin().await?;
-        // All of the reads below see the same moment.
         sqlx::query("set transaction isolation level repeatable read, read only")
             .execute(&mut *transaction)
             .await?;
-        let state = load(&mut transaction, run_id).await?;
-        transaction.commit().await?;
-        Ok(state)
+        Ok(transaction)
     }
 
-    /// The snapshot of a run; none when there is no such run.
+    /// The state of a run, as its last committed op left it; none when there is no such run.
+    pub async fn load_run(&self, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
+        let mut transaction = self.moment().await?;
+        let texts = Texts::whole(content::of_run(&mut transaction, run_id).await?);
+        let snapshot = whole(&mut transaction, run_id, &texts).await?;
+        transaction.commit().await?;
+        Ok(snapshot.map(RunState::from_snapshot))
+    }
+
+    /// The snapshot of a run with all of its content; none when there is no such run.
     pub async fn load_snapshot(&self, run_id: &RunId) -> Result<Option<Snapshot>, StoreError> {
         Ok(self.load_run(run_id).await?.map(|state| state.to_snapshot()))
+    }
+
+    /// A window of a run: about `most` of its newest blocks, all that is open, and of longer texts a beginning. Only
+    /// that is read. None when there is no such run.
+    pub async fn load_window(&self, run_id: &RunId, most: u32) -> Result<Option<Snapshot>, StoreError> {
+        let mut transaction = self.moment().await?;
+        let snapshot = window::newest(&mut transaction, run_id, most).await?;
+        transaction.commit().await?;
+        Ok(snapshot)
+    }
+
+    /// Blocks of an attempt before an index, at most `most`, with all that they called: a window to be added to
+    /// another. None when the run has no such attempt.
+    pub async fn load_earlier(
+        &self,
+        run_id: &RunId,
+        attempt_id: &AttemptId,
+        before: u32,
+        most: u32,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let mut transaction = self.moment().await?;
+        let snapshot = window::earlier(&mut transaction, run_id, attempt_id, before, most).await?;
+        transaction.commit().await?;
+        Ok(snapshot)
+    }
+
+    /// The digest of a run, from the hashes in its rows; none when there is no such run.
+    pub async fn run_digest(&self, run_id: &RunId) -> Result<Option<RunDigest>, StoreError> {
+        let mut transaction = self.moment().await?;
+        let snapshot = whole(&mut transaction, run_id, &Texts::none()).await?;
+        transaction.commit().await?;
+        Ok(snapshot.map(|snapshot| RunDigest {
+            run_id: run_id.clone(),
+            seq: snapshot.seq,
+            digest: digest(&RunState::from_snapshot(snapshot)),
+        }))
     }
 
     /// The state of a run, as its row has it; none when there is no such run.
@@ -189,265 +228,38 @@ impl Store {
     }
 }
 
-/// Reads rows, closed texts, and from the journal the texts of what is open.
-async fn load(connection: &mut PgConnection, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
-    let Some(row) = sqlx::query("select * from runs where run_id = $1")
-        .bind(run_id.as_str())
-        .fetch_optional(&mut *connection)
-        .await?
-    else {
+/// All rows of a run with these texts, and from the journal the texts of what is open.
+async fn whole(
+    connection: &mut PgConnection,
+    run_id: &RunId,
+    texts: &Texts,
+) -> Result<Option<Snapshot>, StoreError> {
+    let Some(mut snapshot) = read::head(connection, run_id).await? else {
         return Ok(None);
     };
-    let run: Run = Fields::of("runs", "run_id", &row)?
-        .text(&["session_id", "status"])?
-        .number(&["generation", "last_seq"])?
-        .json(&["error", "usage"])?
-        .build()?;
-    let contents = content::of_run(connection, run_id).await?;
-    let mut snapshot = Snapshot::empty(run);
-    snapshot.messages = list(
-        connection,
-        "select * from messages where run_id = $1 order by seq",
-        run_id,
-        message,
-    )
-    .await?;
-    let edges = edges(connection, run_id).await?;
-    snapshot.nodes = list(
+    read::beside(connection, run_id, &mut snapshot).await?;
+    let edges = read::edges(connection, run_id).await?;
+    snapshot.nodes = read::list(
         connection,
         "select * from nodes where run_id = $1 order by seq",
         run_id,
-        |row| node(row, &contents, &edges),
+        |row| read::node(row, texts, &edges),
     )
     .await?;
-    snapshot.attempts = list(
+    snapshot.attempts = read::list(
         connection,
         "select * from attempts where run_id = $1 order by seq",
         run_id,
-        attempt,
+        read::attempt,
     )
     .await?;
-    snapshot.blocks = list(
+    snapshot.blocks = read::list(
         connection,
         "select * from blocks where run_id = $1 order by seq",
         run_id,
-        |row| block(row, &contents),
+        |row| read::block(row, texts),
     )
     .await?;
-    snapshot.approvals = bodies::<Approval>(
-        connection,
-        "select body from approvals where run_id = $1 order by seq",
-        run_id,
-    )
-    .await?;
-    snapshot.notices = bodies::<Notice>(
-        connection,
-        "select body from notices where run_id = $1 and kind = 'notice' order by seq",
-        run_id,
-    )
-    .await?;
-    snapshot.unknown = bodies::<Value>(
-        connection,
-        "select body from notices where run_id = $1 and kind = 'unknown' order by seq",
-        run_id,
-    )
-    .await?;
-    add_open_texts(connection, run_id, &mut snapshot).await?;
-    Ok(Some(RunState::from_snapshot(snapshot)))
-}
-
-async fn list<T>(
-    connection: &mut PgConnection,
-    query: &'static str,
-    run_id: &RunId,
-    read: impl Fn(&PgRow) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
-    let rows = sqlx::query(query)
-        .bind(run_id.as_str())
-        .fetch_all(connection)
-        .await?;
-    rows.iter().map(read).collect()
-}
-
-async fn bodies<T: serde::de::DeserializeOwned + Send + Unpin>(
-    connection: &mut PgConnection,
-    query: &'static str,
-    run_id: &RunId,
-) -> Result<Vec<T>, StoreError> {
-    let rows: Vec<(Json<Value>,)> = sqlx::query_as(query)
-        .bind(run_id.as_str())
-        .fetch_all(connection)
-        .await?;
-    rows.into_iter()
-        .map(|(Json(body),)| {
-            serde_json::from_value(body).map_err(|error| StoreError::row("notices", run_id, error))
-        })
-        .collect()
-}
-
-async fn edges(
-    connection: &mut PgConnection,
-    run_id: &RunId,
-) -> Result<HashMap<String, Vec<String>>, StoreError> {
-    let rows: Vec<(String, String)> = sqlx::query_as(
-        "select node_id, after_node_id from node_edges join nodes using (node_id) where run_id = $1 order by node_id, node_edges.ordinal",
-    )
-    .bind(run_id.as_str())
-    .fetch_all(connection)
-    .await?;
-    let mut edges: HashMap<String, Vec<String>> = HashMap::new();
-    for (node, after) in rows {
-        edges.entry(node).or_default().push(after);
-    }
-    Ok(edges)
-}
-
-type Contents = HashMap<(String, String), Vec<u8>>;
-
-/// Text that was UTF-8 when it was written.
-fn text_of(
-    contents: &Contents,
-    table: &'static str,
-    subject: &str,
-    channel: &str,
-) -> Result<String, StoreError> {
-    match contents.get(&(subject.to_owned(), channel.to_owned())) {
-        None => Ok(String::new()),
-        Some(bytes) => {
-            String::from_utf8(bytes.clone()).map_err(|error| StoreError::row(table, subject, error))
-        }
-    }
-}
-
-fn message(row: &PgRow) -> Result<Message, StoreError> {
-    let bytes: Vec<u8> = row.try_get("text")?;
-    let id: String = row.try_get("message_id")?;
-    let text = String::from_utf8(bytes).map_err(|error| StoreError::row("messages", id, error))?;
-    Fields::of("messages", "message_id", row)?
-        .text(&["role", "state"])?
-        .number(&["at"])?
-        .set("text", text)
-        .build()
-}
-
-fn node(row: &PgRow, contents: &Contents, edges: &HashMap<String, Vec<String>>) -> Result<Node, StoreError> {
-    let id: String = row.try_get("node_id")?;
-    let Json(mut outputs) = row.try_get::<Json<Value>, _>("outputs")?;
-    if let Value::Object(outputs) = &mut outputs {
-        for (channel, output) in outputs {
-            let text = text_of(contents, "nodes", &id, channel)?;
-            if let Value::Object(output) = output {
-                output.insert("text".to_owned(), text.into());
-            }
-        }
-    }
-    Fields::of("nodes", "node_id", row)?
-        .text(&[
-            "parent_id",
-            "kind",
-            "name",
-            "title",
-            "executor",
-            "occurrence_id",
-            "status",
-        ])?
-        .small(&["ordinal", "exit_code"])?
-        .number(&["announced_at", "started_at", "finished_at"])?
-        .json(&["progress", "error"])?
-        .set("after", edges.get(&id).cloned().unwrap_or_default())
-        .set("outputs", outputs)
-        .build()
-}
-
-fn attempt(row: &PgRow) -> Result<Attempt, StoreError> {
-    Fields::of("attempts", "attempt_id", row)?
-        .text(&[
-            "node_id",
-            "reason",
-            "status",
-            "provider",
-            "model",
-            "continues_attempt_id",
-            "stop_reason",
-        ])?
-        .small(&["attempt_index"])?
-        .number(&["started_at", "finished_at"])?
-        .json(&["kept", "usage", "error"])?
-        .build()
-}
-
-fn block(row: &PgRow, contents: &Contents) -> Result<Block, StoreError> {
-    let id: String = row.try_get("block_id")?;
-    let fields = Fields::of("blocks", "block_id", row)?.spread("body")?;
-    // A pointer has no text, not even an empty one.
-    let fields = match fields.word("kind") {
-        Some("text" | "reasoning" | "refusal") => {
-            fields.set("content", text_of(contents, "blocks", &id, "content")?)
-        }
-        _ => fields,
-    };
-    fields
-        .text(&["attempt_id", "node_id", "status", "sha256"])?
-        .small(&["block_index", "round"])?
-        .number(&["started_at", "finished_at", "bytes"])?
-        .build()
-}
-
-/// Adds the texts of blocks and channels that are still open, which only the journal has.
-async fn add_open_texts(
-    connection: &mut PgConnection,
-    run_id: &RunId,
-    snapshot: &mut Snapshot,
-) -> Result<(), StoreError> {
-    let open_blocks: HashMap<_, _> = snapshot
-        .blocks
-        .iter()
-        .enumerate()
-        .filter(|(_, block)| !block.state.status().is_final())
-        .map(|(place, block)| (block.block_id.clone(), place))
-        .collect();
-    let open_nodes: HashMap<_, _> = snapshot
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, node)| node.state.end().is_none())
-        .map(|(place, node)| (node.node_id.clone(), place))
-        .collect();
-    if open_blocks.is_empty() && open_nodes.is_empty() {
-        return Ok(());
-    }
-    // Nearly all ops are text. The database is not asked for their kind: it cannot look into JSON that holds NUL.
-    let rows: Vec<(Json<Op>,)> = sqlx::query_as(
-        "select op from ops where run_id = $1 and seq > least(
-                 (select min(seq) from blocks where run_id = $1 and status = 'streaming'),
-                 (select min(seq) from nodes where run_id = $1 and finished_at is null and kind in ('function', 'code')))
-         order by seq",
-    )
-    .bind(run_id.as_str())
-    .fetch_all(connection)
-    .await?;
-    for (Json(op),) in rows {
-        match op {
-            Op::BlockDelta(op) => {
-                let block = open_blocks
-                    .get(&op.block_id)
-                    .and_then(|&place| snapshot.blocks.get_mut(place));
-                if let Some(content) = block.and_then(|block| block.body.content_mut()) {
-                    content.text.push_str(&op.delta);
-                }
-            }
-            Op::NodeOutput(op) => {
-                if let Some(node) = open_nodes
-                    .get(&op.node_id)
-                    .and_then(|&place| snapshot.nodes.get_mut(place))
-                {
-                    let output = node.outputs.entry(op.channel).or_default();
-                    output.text.push_str(&op.text);
-                    output.bytes = output.text.len() as u64;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    read::add_open_texts(connection, run_id, &mut snapshot, None).await?;
+    Ok(Some(snapshot))
 }

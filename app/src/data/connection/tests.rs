@@ -26,6 +26,7 @@ fn subscribe(run_id: &RunId, after: u64) -> Action {
     Action::Send(ClientFrame::Subscribe(Subject::Run {
         run: run_id.clone(),
         after,
+        window: Some(crate::data::port::WINDOW),
     }))
 }
 

@@ -17,6 +17,7 @@ use web_sys::{MessageEvent, WebSocket};
 use super::Live;
 use crate::data::api;
 use crate::data::connection::{Action, Connection, Input, Problem};
+use crate::data::port::WINDOW;
 use crate::data::run_store::{RunStore, Taken};
 
 thread_local! {
@@ -228,7 +229,7 @@ fn act(action: Action) {
             }
         }
         Action::Fetch(run) => leptos::task::spawn_local(async move {
-            let fetched = api::snapshot(&run).await;
+            let fetched = api::window(&run, WINDOW).await;
             let Some(store) = store(&run) else { return };
             match fetched {
                 Ok(snapshot) => {

@@ -10,7 +10,8 @@ use protocol::id::RunId;
 use protocol::snapshot::split;
 
 use super::{Outgoing, text};
-use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::http::{AppState, runs};
 use crate::run::hub::{Channel, Delivery, Subscription};
 use crate::run::recorder::frames;
 use crate::store::{StoreError, journal};
@@ -28,6 +29,8 @@ const MAX_OPS_BYTES: u64 = 512 * 1024;
 pub(super) struct Follower {
     state: AppState,
     run_id: RunId,
+    /// Snapshots are windows of about so many blocks; whole where it is absent.
+    window: Option<u32>,
     outgoing: Outgoing,
     /// The last op that the viewer has.
     known: u64,
@@ -41,8 +44,8 @@ enum End {
     Error { code: &'static str, detail: String },
 }
 
-impl From<StoreError> for End {
-    fn from(error: StoreError) -> Self {
+impl End {
+    fn unreadable(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "a run could not be read for a viewer");
         Self::Error {
             code: "internal",
@@ -51,11 +54,18 @@ impl From<StoreError> for End {
     }
 }
 
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> Self {
+        Self::unreadable(&error)
+    }
+}
+
 impl Follower {
-    pub(super) fn new(state: AppState, run_id: RunId, outgoing: Outgoing) -> Self {
+    pub(super) fn new(state: AppState, run_id: RunId, window: Option<u32>, outgoing: Outgoing) -> Self {
         Self {
             state,
             run_id,
+            window,
             outgoing,
             known: 0,
         }
@@ -137,11 +147,13 @@ impl Follower {
     }
 
     async fn snapshot(&mut self, reset: bool) -> Result<(), End> {
-        let snapshot = self.state.execution.store().load_snapshot(&self.run_id).await?;
-        let Some(mut snapshot) = snapshot else {
-            return Err(End::Closed);
+        let snapshot = match runs::load_snapshot(&self.state, &self.run_id, self.window).await {
+            Ok(snapshot) => snapshot,
+            // It was there a moment ago: it has been removed meanwhile.
+            Err(ApiError::NotFound { .. }) => return Err(End::Closed),
+            Err(ApiError::Internal(error)) => return Err(End::unreadable(&error)),
+            Err(error) => return Err(End::unreadable(&error)),
         };
-        snapshot.streams = self.state.execution.hub().streams(&self.run_id);
         let (run, run_id) = (snapshot.run.clone(), self.run_id.clone());
         self.known = snapshot.seq;
         self.send(&ServerFrame::SnapshotBegin {

@@ -167,6 +167,11 @@ pub(super) async fn block(
         protocol::model::BlockState::Streaming => None,
         protocol::model::BlockState::Ended(end) => Some(end),
     };
+    let reference = match &block.body {
+        protocol::model::BlockBody::ToolRef(reference) => reference.ref_node_id.as_ref(),
+        _ => None,
+    };
+    let reference = reference.map(protocol::id::NodeId::as_str);
     let mut body = json("blocks", key, &body_without_text(block))?;
     if let Value::Object(body) = &mut body {
         body.retain(|name, _| {
@@ -187,10 +192,11 @@ pub(super) async fn block(
     }
     sqlx::query(
         "insert into blocks (block_id, run_id, seq, attempt_id, node_id, block_index, round, status, started_at,
-             finished_at, bytes, sha256, body, extra)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             finished_at, bytes, sha256, body, extra, ref_node_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
          on conflict (block_id) do update set status = excluded.status, finished_at = excluded.finished_at,
-             bytes = excluded.bytes, sha256 = excluded.sha256, body = excluded.body, extra = excluded.extra",
+             bytes = excluded.bytes, sha256 = excluded.sha256, body = excluded.body, extra = excluded.extra,
+             ref_node_id = excluded.ref_node_id",
     )
     .bind(key)
     .bind(run_id.as_str())
@@ -206,6 +212,7 @@ pub(super) async fn block(
     .bind(end.and_then(|end| end.sha256.as_deref()))
     .bind(AsJson(body))
     .bind(AsJson(&block.extra))
+    .bind(reference)
     .execute(connection)
     .await?;
     Ok(())
