@@ -2,7 +2,7 @@
 
 use protocol::fold::RunState;
 use protocol::id::NodeId;
-use protocol::model::{Block, BlockBody};
+use protocol::model::{Block, BlockBody, Content};
 use protocol::state::{BlockStatus, Channel};
 
 use super::words;
@@ -30,6 +30,13 @@ fn write(state: &RunState, node: &NodeId, level: usize, text: &mut String) {
                 "--- attempt {number}: {provider}/{model}, {status} ---\n\n"
             ));
         }
+        for gap in state.left_out_of(&attempt.attempt_id) {
+            text.push_str(&format!(
+                "[blocks {} to {} are not in the page]\n\n",
+                u64::from(gap.from) + 1,
+                gap.to
+            ));
+        }
         for block in state.blocks_of(&attempt.attempt_id) {
             write_block(state, block, level, text);
         }
@@ -38,10 +45,10 @@ fn write(state: &RunState, node: &NodeId, level: usize, text: &mut String) {
 
 fn write_block(state: &RunState, block: &Block, level: usize, text: &mut String) {
     match &block.body {
-        BlockBody::Text(content) | BlockBody::Refusal(content) => text.push_str(&content.text),
+        BlockBody::Text(content) | BlockBody::Refusal(content) => write_content(content, text),
         BlockBody::Reasoning { content, .. } => {
             text.push_str("[reasoning]\n");
-            text.push_str(&content.text);
+            write_content(content, text);
         }
         BlockBody::ToolRef(reference) => {
             text.push_str(&format!("[{}]", reference.tool_name));
@@ -63,6 +70,14 @@ fn write_block(state: &RunState, block: &Block, level: usize, text: &mut String)
         text.push_str("\n[cut here]");
     }
     text.push_str("\n\n");
+}
+
+/// A text, with a word where only its beginning is in the page.
+fn write_content(content: &Content, text: &mut String) {
+    text.push_str(&content.text);
+    if let Some(whole) = &content.content_ref {
+        text.push_str(&format!("\n[{} of {} bytes]", content.text.len(), whole.bytes));
+    }
 }
 
 /// What a call was given and gave back, and what it called.

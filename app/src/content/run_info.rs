@@ -1,7 +1,9 @@
 //! What identifies a run and proves its content: ids, clocks, tokens, and the digest over what is shown.
 
 use leptos::prelude::*;
+use protocol::api::RunDigest;
 use protocol::digest::digest;
+use protocol::fold::RunState;
 
 use super::words;
 use crate::data::clock::{PageClock, TimeOfDay};
@@ -9,22 +11,61 @@ use crate::data::run_store::{Piece, RunStore};
 use crate::ui::{CopyButton, format};
 
 /// The digest of a run: on the server once the run is over; in the browser too, after hydration, or when it is asked for.
-/// It is computed from what the page holds, not taken from anyone's word.
-pub fn digest_of(run: &RunStore, asked: Signal<bool>) -> Memo<Option<String>> {
+/// It is computed from what the page holds, not taken from anyone's word; where the page holds a part of the run, the
+/// server computes it from the whole record, once the run `is_shown`.
+pub fn digest_of(run: &RunStore, asked: Signal<bool>, is_shown: Signal<bool>) -> Memo<Option<String>> {
     let ready = RwSignal::new(cfg!(not(feature = "hydrate")));
     Effect::new(move |_| ready.set(true));
+    let told = RwSignal::new(None::<RunDigest>);
+    #[cfg(feature = "hydrate")]
+    ask(run.clone(), asked, is_shown, told);
+    #[cfg(not(feature = "hydrate"))]
+    let _ = is_shown;
     let run = run.clone();
     Memo::new(move |_| {
         let is_over = run.status().is_final();
+        let of_page = |state: &RunState| state.is_whole().then(|| digest(state));
         if !ready.get() {
             None
         } else if is_over {
-            Some(run.read(Piece::Seq, digest))
+            let (of_page, seq) = run.read(Piece::Seq, |state| (of_page(state), state.seq()));
+            of_page.or_else(|| told.with(|told| known(told.as_ref(), |told| told == seq)))
         } else {
             // Of a run that goes on: as it stood when it was asked for.
-            asked.get().then(|| run.peek(digest))
+            let of_page = asked.get().then(|| run.peek(of_page)).flatten();
+            of_page.or_else(|| told.with(|told| known(told.as_ref(), |_| true)))
         }
     })
+}
+
+/// What the server told, where it is about such an op.
+fn known(told: Option<&RunDigest>, fits: impl FnOnce(u64) -> bool) -> Option<String> {
+    told.filter(|told| fits(told.seq)).map(|told| told.digest.clone())
+}
+
+/// Asks the server for the digest of a run of which the page holds a part.
+#[cfg(feature = "hydrate")]
+fn ask(run: RunStore, asked: Signal<bool>, is_shown: Signal<bool>, told: RwSignal<Option<RunDigest>>) {
+    Effect::new(move |_| {
+        let is_over = run.status().is_final();
+        let seq = if is_over {
+            run.read(Piece::Seq, RunState::seq)
+        } else {
+            run.peek(RunState::seq)
+        };
+        let is_wanted = asked.get() || (is_over && is_shown.get());
+        let is_known = told.with_untracked(|told| told.as_ref().is_some_and(|told| told.seq >= seq));
+        if !is_wanted || is_known || run.peek(RunState::is_whole) {
+            return;
+        }
+        let id = run.run_id().clone();
+        leptos::task::spawn_local(async move {
+            // Without it the page says that it is not known.
+            if let Ok(answer) = crate::data::api::run_digest(&id).await {
+                let _ = told.try_set(Some(answer));
+            }
+        });
+    });
 }
 
 /// The information about a run: a disclosure, which also works without script.

@@ -30,7 +30,7 @@ pub fn RunView(
     let open = Expansion::use_context().row(run.run_id().as_str(), Signal::stored(!folded));
     let is_open = open.signal();
     let asked = RwSignal::new(false);
-    let digest = digest_of(&run, asked.into());
+    let digest = digest_of(&run, asked.into(), is_open);
     let seq = {
         let run = run.clone();
         move || run.read(Piece::Seq, |state| state.seq().to_string())

@@ -160,6 +160,27 @@ pub(super) fn answer_of(state: &RunState) -> Option<&Node> {
         .find(|node| node.kind == NodeKind::Model)
 }
 
+/// The most bytes of one result that a model is given.
+const MAX_RESULT: usize = 320 * 1024;
+
+/// A result as a model is given it: of a long one the beginning and the end, with a note of what is left out between.
+pub(super) fn bounded(text: &str) -> String {
+    if text.len() <= MAX_RESULT {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(MAX_RESULT / 4 * 3);
+    let tail = text.ceil_char_boundary(text.len() - MAX_RESULT / 4);
+    let (first, last) = (
+        text.get(..head).unwrap_or_default(),
+        text.get(tail..).unwrap_or_default(),
+    );
+    format!(
+        "{first}\n\n[{} of {} bytes of this result are left out here. Ask for a smaller part to see them.]\n\n{last}",
+        tail - head,
+        text.len()
+    )
+}
+
 /// Makes the conversation fit the model: first the oldest tool results are replaced, then the oldest turns are left
 /// out; each with a notice.
 fn shorten(

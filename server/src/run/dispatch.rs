@@ -8,6 +8,7 @@ use protocol::op::{NodeUpdated, Op};
 use protocol::state::{Channel, NodeStatus};
 use tokio::sync::Notify;
 
+use super::context::bounded;
 use super::ops::OpenNode;
 use super::recorder::RunWriter;
 use super::{Services, StopSignal};
@@ -117,8 +118,8 @@ async fn run_call(
             media_type,
             exit_code,
         })) => {
-            let content = text.clone();
-            node.append(writer, Channel::Result, text).await;
+            let content = bounded(&text);
+            node.append_long(writer, Channel::Result, &text).await;
             node.media_type(Channel::Result, &media_type);
             node.finish(writer, at, NodeStatus::Succeeded, None, exit_code)
                 .await;
@@ -143,7 +144,7 @@ async fn run_call(
 /// Writes what a tool reported since the last time.
 async fn report(writer: &RunWriter, node: &mut OpenNode, reports: &Reports) {
     let Reported { log, progress } = std::mem::take(&mut *reports.lock());
-    node.append(writer, Channel::Log, log).await;
+    node.append_long(writer, Channel::Log, &log).await;
     if progress.is_some() {
         writer
             .write(Op::NodeUpdated(NodeUpdated {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use protocol::Extra;
 use protocol::digest::{Sha256Stream, sha256};
 use protocol::id::{AttemptId, BlockId, NodeId, OccurrenceId};
 use protocol::model::{BlockBody, ErrorInfo, Usage};
@@ -11,8 +10,12 @@ use protocol::op::{
     NodeUpdated, Notice, Op, OutputSummary, RunUpdated,
 };
 use protocol::state::{AttemptStatus, BlockStatus, Channel, Executor, NodeKind, NodeStatus, RunStatus};
+use protocol::{Extra, MAX_OP_TEXT};
 
 use super::recorder::RunWriter;
+
+/// Of a long text so many bytes are handed over before it is waited for them.
+const LONG: usize = 1024 * 1024;
 
 /// Names and titles are columns of text, which cannot hold NUL: it is written as its symbol.
 pub(super) fn plain(text: &str) -> String {
@@ -156,6 +159,26 @@ impl OpenNode {
                 extra: Extra::new(),
             }))
             .await;
+    }
+
+    /// Appends a text of any length. It waits until what it handed over is saved before it hands over much more, so that
+    /// other runs go on meanwhile.
+    pub(super) async fn append_long(&mut self, writer: &RunWriter, channel: Channel, text: &str) {
+        let mut rest = text;
+        let mut waiting = 0;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(MAX_OP_TEXT));
+            rest = after;
+            waiting += piece.len();
+            self.append(writer, channel, piece.to_owned()).await;
+            if waiting >= LONG && !rest.is_empty() {
+                waiting = 0;
+                if writer.flush().await.is_err() {
+                    // The run may not be written any more, and its owner is told so.
+                    return;
+                }
+            }
+        }
     }
 
     /// Says what a channel holds, also when it is empty.

@@ -55,11 +55,11 @@ pub(crate) struct Setup {
     pub(crate) recovery: Option<&'static str>,
     /// Further tables of the configuration.
     pub(crate) more_config: &'static str,
-    /// Tools beside the built-in ones.
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// Scenarios beside the built-in ones.
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) heartbeat: Heartbeat,
+    /// Tools beside the built-in ones.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The database of an earlier server.
     pub(crate) database: Option<Arc<TestDatabase>>,
     /// How to connect to it, when not directly.

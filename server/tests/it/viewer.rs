@@ -70,8 +70,13 @@ impl Viewer {
     }
 
     pub(crate) async fn subscribe(&mut self, run: &RunId, after: u64) {
+        self.subscribe_window(run, after, None).await;
+    }
+
+    /// Follows a run with snapshots that are windows.
+    pub(crate) async fn subscribe_window(&mut self, run: &RunId, after: u64, window: Option<u32>) {
         let run = run.clone();
-        self.send(&ClientFrame::Subscribe(Subject::Run { run, after }))
+        self.send(&ClientFrame::Subscribe(Subject::Run { run, after, window }))
             .await;
     }
 

@@ -8,7 +8,7 @@ use protocol::id::{AttemptId, NodeId};
 use protocol::model::{Attempt, Block, BlockBody, Kept, Node, ToolRef};
 use protocol::state::{BlockStatus, Channel, Executor, NodeStatus};
 
-use super::CHARACTERS_PER_TOKEN;
+use super::{CHARACTERS_PER_TOKEN, bounded};
 use crate::provider::{AssistantPart, ModelMessage, Replay, ToolResult};
 use crate::run::STREAM_ENDED;
 
@@ -233,8 +233,7 @@ fn call_result(reference: &ToolRef, node: &Node) -> ToolResult {
         (NodeStatus::Succeeded, _) => node
             .outputs
             .get(&Channel::Result)
-            .map_or("", |output| &output.text)
-            .to_owned(),
+            .map_or(String::new(), |output| bounded(&output.text)),
         (NodeStatus::Interrupted, _) => {
             "The call was interrupted (interrupted): it had begun, and its result is lost. \
             It may have had an effect. It was not run again."

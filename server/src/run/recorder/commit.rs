@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use protocol::fold::{Applied, Change};
+use protocol::fold::{Applied, Change, RunState};
 use protocol::frame::{OpsFrame, ServerFrame};
 use protocol::id::RunId;
 use protocol::op::{Entry, Op};
-use protocol::{MAX_FRAME_TEXT, SCHEMA_VERSION};
+use protocol::{MAX_FRAME_TEXT, PREVIEW_BYTES, SCHEMA_VERSION};
 
 use super::{Gathered, RecordError, Task};
 use crate::store::StoreError;
@@ -188,7 +188,9 @@ impl Task {
                 self.give_up(&step.run_id, RecordError::LostOwnership);
                 continue;
             }
-            if let Some(run) = self.open.get(&step.run_id) {
+            if let Some(run) = self.open.get_mut(&step.run_id) {
+                let changes = step.steps.iter().flat_map(|(_, changes)| changes);
+                changes.for_each(|change| forget(&mut run.state, change));
                 if step
                     .steps
                     .iter()
@@ -234,6 +236,19 @@ impl Task {
                 let _ = waiter.send(Ok(seq));
             }
         }
+    }
+}
+
+/// What is closed and saved is not needed here any more: of a long text a beginning stays.
+fn forget(state: &mut RunState, change: &Change) {
+    match change {
+        Change::Block(block) => state.shorten_block(block, PREVIEW_BYTES),
+        Change::Node(node) if state.node(node).is_some_and(|node| node.state.end().is_some()) => {
+            for channel in protocol::state::Channel::ALL {
+                state.shorten_output(node, *channel, PREVIEW_BYTES);
+            }
+        }
+        _ => {}
     }
 }
 

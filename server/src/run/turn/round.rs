@@ -125,7 +125,7 @@ impl<'a> Round<'a> {
                     position.and_then(|at| self.open.get_mut(&at))
                 {
                     *failed = Some(is_error);
-                    node.append(self.writer, Channel::Result, text).await;
+                    node.append_long(self.writer, Channel::Result, &text).await;
                 }
             }
             ProviderEvent::Contradiction { text, .. } => {

@@ -18,11 +18,9 @@ impl Loader {
             Side::Later => self.later(),
             Side::Earlier => {
                 let start = self.shown.with_untracked(|window| window.start);
-                let gap = self.read.with_untracked(|(_, gaps)| {
-                    gaps.iter()
-                        .find(|gap| gap.to == start || gap.to == u32::MAX)
-                        .cloned()
-                });
+                let gap = self
+                    .read
+                    .with_untracked(|(_, gaps)| gaps.iter().find(|gap| gap.to == start).cloned());
                 let none = self.shown.with_untracked(|window| window.items.is_empty());
                 let gap = gap.or_else(|| {
                     none.then(|| self.read.with_untracked(|(_, gaps)| gaps.last().cloned()))
