@@ -5,6 +5,12 @@ import { createServer } from "node:http";
 /** Characters of one event; the reader of a measurement cuts anew. */
 const EVENT = 4096;
 
+/** A piece of a tool call's arguments; the first one begins the call. */
+function call(name, piece, isFirst) {
+  const start = isFirst ? { id: "call_1", type: "function" } : {};
+  return { index: 0, ...start, function: { ...(isFirst ? { name } : {}), arguments: piece } };
+}
+
 export class TextProvider {
   #server;
   #answers = new Map();
@@ -20,7 +26,10 @@ export class TextProvider {
     return `http://127.0.0.1:${this.#server.address().port}/v1`;
   }
 
-  /** A prompt and its answer: parts `{content}` or `{reasoning_content}`. Gives a function that lets it begin. */
+  /**
+   * A prompt and its answer: parts `{content}`, `{reasoning_content}`, `{tool, arguments}`, or `{cut: true}`, where the
+   * connection breaks. Gives a function that lets it begin.
+   */
   serve(prompt, parts) {
     let begin;
     const begun = new Promise((resolve) => (begin = resolve));
@@ -48,9 +57,15 @@ export class TextProvider {
     };
     await answer.begun;
     for (const part of answer.parts) {
-      const [[name, text]] = Object.entries(part);
+      if (part.cut) {
+        await new Promise((resolve) => response.write("\n", resolve));
+        response.destroy();
+        return;
+      }
+      const [name, text] = part.tool ? ["tool_calls", part.arguments] : Object.entries(part)[0];
       for (let at = 0; at < text.length; at += EVENT) {
-        if (!send({ [name]: text.slice(at, at + EVENT) })) {
+        const piece = text.slice(at, at + EVENT);
+        if (!send({ [name]: part.tool ? [call(part.tool, piece, at === 0)] : piece })) {
           await new Promise((resolve) => response.once("drain", resolve));
         }
       }

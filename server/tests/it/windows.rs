@@ -75,7 +75,9 @@ async fn a_window_goes_on_with_what_happens_and_holds_all_that_is_open() {
     server.provider.reached("welcome:after-list").await;
     let mut watching = server.watch(&run).await;
     watching
-        .until(&run, |state| state.blocks().iter().any(|block| block.body.kind() == "tool_ref"))
+        .until(&run, |state| {
+            state.blocks().iter().any(|block| block.body.kind() == "tool_ref")
+        })
         .await;
     let before = window(&server, &run, 0).await;
     assert!(before.left_out.iter().any(|gap| gap.from == 0 && gap.to > 1));
