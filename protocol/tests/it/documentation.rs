@@ -86,7 +86,7 @@ fn every_example_reads_and_is_written_again_as_it_stands() {
             .map(str::to_owned)
             .into()
     );
-    assert_eq!(snapshots, 1);
+    assert_eq!(snapshots, 2);
 }
 
 #[test]
