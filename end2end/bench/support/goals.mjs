@@ -13,6 +13,11 @@ export const GOALS = [
   { id: "block", what: "session with one block of 5 MB: open to interactive", goal: "≤ 1 s, ≤ 3,000 DOM nodes" },
   { id: "output", what: "50 MB tool output", goal: "preview ≤ 200 ms, heap growth ≤ 20 MB, every byte reachable" },
   {
+    id: "recording",
+    what: "cost of recording: one attempt of 5 MB in one-token deltas",
+    goal: "≤ 1.3× per byte of one of 50 KB",
+  },
+  {
     id: "wire",
     what: "bytes on the WebSocket / content bytes, one run with 10 streams × 100 tokens/s of 4 bytes",
     goal: "≤ 10 live, ≤ 1.5 catching up",

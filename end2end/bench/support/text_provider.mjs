@@ -2,7 +2,7 @@
 
 import { createServer } from "node:http";
 
-/** Characters of one event; the reader of a measurement cuts anew. */
+/** Usual characters of one event; the reader of a measurement cuts anew. */
 const EVENT = 4096;
 
 /** A piece of a tool call's arguments; the first one begins the call. */
@@ -28,12 +28,12 @@ export class TextProvider {
 
   /**
    * A prompt and its answer: parts `{content}`, `{reasoning_content}`, `{tool, arguments}`, or `{cut: true}`, where the
-   * connection breaks. Gives a function that lets it begin.
+   * connection breaks. `size` is the characters of one event. Gives a function that lets it begin.
    */
-  serve(prompt, parts) {
+  serve(prompt, parts, size = EVENT) {
     let begin;
     const begun = new Promise((resolve) => (begin = resolve));
-    this.#answers.set(prompt, { parts, begun });
+    this.#answers.set(prompt, { parts, begun, size });
     return begin;
   }
 
@@ -63,8 +63,8 @@ export class TextProvider {
         return;
       }
       const [name, text] = part.tool ? ["tool_calls", part.arguments] : Object.entries(part)[0];
-      for (let at = 0; at < text.length; at += EVENT) {
-        const piece = text.slice(at, at + EVENT);
+      for (let at = 0; at < text.length; at += answer.size) {
+        const piece = text.slice(at, at + answer.size);
         if (!send({ [name]: part.tool ? [call(part.tool, piece, at === 0)] : piece })) {
           await new Promise((resolve) => response.once("drain", resolve));
         }
