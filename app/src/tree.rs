@@ -47,6 +47,9 @@ pub fn TreePanel(
     }
 }
 
+/// So many children of a node are shown at first, and with each step more.
+const CHILDREN: usize = 50;
+
 /// What an item shows, besides its name.
 #[derive(Clone, PartialEq)]
 struct Facts {
@@ -273,6 +276,27 @@ fn TreeItem(
             keyed.toggle();
         }
     };
+    // Of many children the newest, and more on demand.
+    let most = RwSignal::new(CHILDREN);
+    let hidden = Memo::new(move |_| children.with(Vec::len).saturating_sub(most.get()));
+    let shown = Memo::new(move |_| {
+        children.with(|children| children.get(hidden.get()..).unwrap_or_default().to_vec())
+    });
+    let more = move || {
+        (hidden.get() > 0).then(|| {
+            view! {
+                <li>
+                    <button
+                        type="button"
+                        class="btn btn--quiet btn--sm"
+                        on:click=move |_| most.update(|most| *most += CHILDREN)
+                    >
+                        {move || format!("Show {} more", hidden.get().min(CHILDREN))}
+                    </button>
+                </li>
+            }
+        })
+    };
     let list = {
         let list_id = list_id.clone();
         move || {
@@ -280,8 +304,9 @@ fn TreeItem(
             (has_children.get() && is_open.get()).then(|| {
                 view! {
                     <ul id=list_id.clone()>
+                        {more}
                         <For
-                            each=move || children.get()
+                            each=move || shown.get()
                             key=Clone::clone
                             children=move |child| node_item(run.clone(), child)
                         />

@@ -16,8 +16,8 @@ use crate::data::port::Earlier;
 use crate::data::run_store::{Piece, RunStore};
 
 /// The place that the address of the page leads to, in context.
-#[derive(Clone, Copy)]
-pub struct Place(pub Signal<Option<Earlier>>);
+#[derive(Clone)]
+pub struct Place(pub Option<Earlier>);
 
 /// Blocks that are drawn together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub struct Chunk {
     weight: usize,
 }
 
-/// About how many elements a block is drawn with, its item in the tree included.
+/// About how many elements a block is drawn with.
 fn weight(block: &Block) -> usize {
     /// Bytes of Markdown for each element.
     const BYTES: usize = 24;
     match &block.body {
         BlockBody::Text(content) => 3 + content.text.len() / BYTES,
         BlockBody::Reasoning { .. } => 12,
-        BlockBody::ToolRef(_) => 45,
+        BlockBody::ToolRef(_) => 32,
         BlockBody::Refusal(_) | BlockBody::Unsupported { .. } => 8,
         BlockBody::ParallelGroup { .. } => 0,
     }
@@ -109,7 +109,7 @@ pub fn BlockList(
         })
     };
     let chunks = Memo::new(move |_| read.with(|(chunks, _)| chunks.clone()));
-    let place = use_context::<Place>().and_then(|Place(place)| place.get_untracked());
+    let place = use_context::<Place>().and_then(|Place(place)| place);
     let before = place
         .filter(|place| place.attempt_id == attempt_id)
         .map(|place| place.before);

@@ -17,7 +17,9 @@ mod browser {
     use serde::de::DeserializeOwned;
 
     use crate::data::load::problem;
-    use crate::data::port::{Earlier, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of};
+    use crate::data::port::{
+        Earlier, Lead, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of,
+    };
 
     fn unreachable_server(error: &gloo_net::Error) -> Problem {
         problem(
@@ -129,10 +131,7 @@ mod browser {
     }
 
     /// What the page of a session shows.
-    pub async fn session_page(
-        session: SessionId,
-        earlier_place: Option<Earlier>,
-    ) -> Result<SessionPage, Problem> {
+    pub async fn session_page(session: SessionId, lead: Lead) -> Result<SessionPage, Problem> {
         let path = format!("/api/sessions/{session}");
         let (summary, setup) = try_join(get::<SessionSummary>(&path), setup()).await?;
         let count = summary.runs.len();
@@ -142,7 +141,7 @@ mod browser {
             .enumerate()
             .map(|(place, run)| window(&run.run_id, window_of(place, count)));
         let mut snapshots = try_join_all(windows).await?;
-        if let Some(place) = &earlier_place {
+        if let Some(place) = &lead.earlier {
             let holder = snapshots.iter_mut().find(|snapshot| {
                 let mut attempts = snapshot.attempts.iter();
                 attempts.any(|attempt| attempt.attempt_id == place.attempt_id)
@@ -158,6 +157,7 @@ mod browser {
         Ok(SessionPage {
             summary,
             snapshots,
+            place: lead.earlier,
             setup,
         })
     }

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use protocol::api::Problem;
 use protocol::id::SessionId;
 
-use super::port::{Earlier, SessionPage, SessionQuery, SessionsPage};
+use super::port::{Lead, SessionPage, SessionQuery, SessionsPage};
 
 /// Something that was loaded, or why it was not.
 pub type Loaded<T> = Result<Arc<T>, Problem>;
@@ -50,7 +50,7 @@ pub fn sessions(query: impl Fn() -> SessionQuery + Send + Sync + 'static) -> Res
 
 /// A session by the id in the address, which may change, with the place that it leads to.
 pub fn session(
-    address: impl Fn() -> (String, Option<Earlier>) + Send + Sync + 'static,
+    address: impl Fn() -> (String, Lead) + Send + Sync + 'static,
 ) -> Resource<Loaded<SessionPage>> {
     fn parse(id: &str) -> Result<SessionId, Problem> {
         id.parse().map_err(|_| Problem {
@@ -61,21 +61,21 @@ pub fn session(
     }
     #[cfg(feature = "hydrate")]
     {
-        Resource::new_blocking(address, |(id, earlier)| {
+        Resource::new_blocking(address, |(id, lead)| {
             send_wrapper::SendWrapper::new(async move {
-                super::api::session_page(parse(&id)?, earlier).await.map(Arc::new)
+                super::api::session_page(parse(&id)?, lead).await.map(Arc::new)
             })
         })
     }
     #[cfg(not(feature = "hydrate"))]
     {
         let data = use_context::<super::port::Data>();
-        Resource::new_blocking(address, move |(id, earlier)| {
+        Resource::new_blocking(address, move |(id, lead)| {
             let data = data.clone();
             async move {
                 let id = parse(&id)?;
                 match data {
-                    Some(data) => data.0.session(id, earlier).await.map(Arc::new),
+                    Some(data) => data.0.session(id, lead).await.map(Arc::new),
                     None => Err(no_port()),
                 }
             }

@@ -19,8 +19,8 @@ pub trait DataPort: Send + Sync + 'static {
     fn sessions(&self, query: SessionQuery) -> PortFuture<SessionsPage>;
 
     /// One session with the states of its runs, in order. An unknown one is a problem of status 404.
-    /// With `earlier` the blocks before that place are in it too.
-    fn session(&self, session: SessionId, earlier: Option<Earlier>) -> PortFuture<SessionPage>;
+    /// What the address leads to is in it too.
+    fn session(&self, session: SessionId, lead: Lead) -> PortFuture<SessionPage>;
 }
 
 /// The newest blocks of a run that a page begins with, about.
@@ -63,6 +63,15 @@ impl Earlier {
             before: before?.parse().ok()?,
         })
     }
+}
+
+/// What an address leads to within a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Lead {
+    /// The blocks before a place.
+    pub earlier: Option<Earlier>,
+    /// A block or a node, by its id.
+    pub thing: Option<String>,
 }
 
 /// The port in context.
@@ -151,6 +160,9 @@ pub struct SessionPage {
     pub summary: SessionSummary,
     /// A window of each run, in the order of the summaries.
     pub snapshots: Vec<Snapshot>,
+    /// The place that the address leads to, with the blocks before it in its window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Earlier>,
     /// What can be started.
     pub setup: Setup,
 }

@@ -16,7 +16,7 @@ use crate::content::run_view::RunView;
 use crate::data::clock::PageClock;
 use crate::data::live::Live;
 use crate::data::load;
-use crate::data::port::{Earlier, OPEN_RUNS, SessionPage};
+use crate::data::port::{Earlier, Lead, OPEN_RUNS, SessionPage};
 use crate::data::selection::Selection;
 use crate::data::session_store::SessionStore;
 use crate::details::DetailsPanel;
@@ -42,8 +42,12 @@ pub fn SessionRoute() -> impl IntoView {
             Earlier::from_words(query.get("attempt").as_deref(), query.get("before").as_deref())
         })
     });
-    provide_context(Place(earlier.into()));
-    let page = load::session(move || (id.get(), earlier.get()));
+    // Selecting something on the page loads nothing anew.
+    let thing = query.with_untracked(|query| query.get("block").or_else(|| query.get("node")));
+    let page = load::session(move || {
+        let (earlier, thing) = (earlier.get(), thing.clone());
+        (id.get(), Lead { earlier, thing })
+    });
     view! {
         <Suspense fallback=Skeleton>
             {move || Suspend::new(async move {
@@ -79,6 +83,7 @@ pub fn Session(
 ) -> impl IntoView {
     PageClock::use_context().begin(page.setup.server_now);
     let session = SessionStore::new(&page);
+    provide_context(Place(page.place.clone()));
     drop(page);
     provide_context(session);
     let selection = selection(session);

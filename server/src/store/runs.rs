@@ -147,6 +147,31 @@ impl Store {
         Ok(snapshot)
     }
 
+    /// The blocks that lead to a block or node, each with its attempt and index, the outermost first.
+    pub async fn way_to(&self, thing: &str) -> Result<Vec<(AttemptId, u32)>, StoreError> {
+        let rows: Vec<(String, i32, i32)> = sqlx::query_as(
+            "with recursive up(node_id, depth) as (
+                 (select node_id, 0 from blocks where block_id = $1
+                  union all select node_id, 0 from nodes where node_id = $1)
+                 union all select n.parent_id, up.depth + 1 from nodes n join up on n.node_id = up.node_id
+                     where n.parent_id is not null and up.depth < 100)
+             select attempt_id, block_index, -1 as depth from blocks where block_id = $1
+             union all select b.attempt_id, b.block_index, up.depth from up join blocks b on b.ref_node_id = up.node_id
+             order by depth desc",
+        )
+        .bind(thing)
+        .fetch_all(self.pool())
+        .await?;
+        rows.into_iter()
+            .map(|(attempt, index, _)| {
+                let attempt = attempt
+                    .parse()
+                    .map_err(|error| StoreError::row("blocks", &attempt, error))?;
+                Ok((attempt, u32::try_from(index).unwrap_or(0)))
+            })
+            .collect()
+    }
+
     /// The digest of a run, from the hashes in its rows; none when there is no such run.
     pub async fn run_digest(&self, run_id: &RunId) -> Result<Option<RunDigest>, StoreError> {
         let mut transaction = self.moment().await?;

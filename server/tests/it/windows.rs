@@ -128,6 +128,43 @@ async fn a_running_call_and_a_growing_text_are_in_every_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_leads_to_a_node_that_no_window_holds() {
+    let server = TestServer::start().await;
+    let session = server.session().await;
+    let run = server
+        .submit(&session, "Show me what Runloom does", "openai")
+        .await;
+    let seen = server.ended(&run).await;
+    // Of the first of eleven runs a page begins with nothing.
+    for _ in 0..11 {
+        let later = server.submit(&session, "max_tokens", "openai").await;
+        server.ended(&later).await;
+    }
+    let node = seen
+        .nodes()
+        .iter()
+        .find(|node| node.name == "search_files")
+        .unwrap();
+    let block = seen.block_of_node(&node.node_id).unwrap();
+    let plain = server.text(&format!("/s/{session}")).await;
+    assert!(!plain.contains(node.node_id.as_str()));
+    for query in [
+        format!("node={}", node.node_id),
+        format!("block={}", block.block_id),
+    ] {
+        let page = server.text(&format!("/s/{session}?{query}")).await;
+        assert!(
+            page.contains(&format!("\\\"ref_node_id\\\":\\\"{}", node.node_id)),
+            "{query}"
+        );
+    }
+    let details = server.text(&format!("/s/{session}?node={}", node.node_id)).await;
+    assert!(details.contains(&format!("data-details-node=\"{}\"", node.node_id)));
+    let unknown = server.text(&format!("/s/{session}?node=exec_none")).await;
+    assert!(unknown.contains("This session has no node exec_none"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_place_that_is_named_by_half_or_does_not_exist_is_told() {
     let server = TestServer::start().await;
     let seen = server.finish("max_tokens", "openai").await;
