@@ -130,9 +130,7 @@ async fn an_output_of_50_mb_is_a_preview_all_of_which_can_be_reached() {
     let run = server.submit(&session, "calling", "openai").await;
     let mut viewer = Viewer::connect(&server.base).await;
     viewer.subscribe_window(&run, 0, Some(200)).await;
-    let begun = Instant::now();
     viewer.until_end(&run).await;
-    println!("a run with an output of 50 MB: {:?}", begun.elapsed());
     // However it came: the viewer has it, or says where it is.
     let text = flood(BYTES);
     let hash = sha256(text.as_bytes());
@@ -149,7 +147,6 @@ async fn an_output_of_50_mb_is_a_preview_all_of_which_can_be_reached() {
     assert!(text.starts_with(&result.text));
     assert_eq!(result.content_ref.as_ref().unwrap().sha256, hash);
     assert!(took.as_secs() < 5, "the preview took {took:?}");
-    println!("preview of 50 MB: {took:?}");
 
     // The model is given a part, and told so.
     let request = server.provider.requests().await.pop().unwrap().to_string();
@@ -361,11 +358,6 @@ async fn seconds_per_byte(bytes: usize) -> f64 {
 async fn what_an_answer_costs_for_each_byte_does_not_grow_with_its_length() {
     let short = seconds_per_byte(20_000).await;
     let long = seconds_per_byte(200_000).await;
-    println!(
-        "for each byte: {:.3} µs of 20 KB, {:.3} µs of 200 KB",
-        short * 1e6,
-        long * 1e6
-    );
     // A cost that grows with the length would make it ten times as much.
     assert!(long < short * 4.0, "{long} after {short}");
 }
