@@ -156,7 +156,8 @@ fn bounded(block: &Block, left: &mut usize) -> Block {
     else {
         return bounded;
     };
-    if known.text.len() <= *left {
+    // The recorder may keep a beginning of a long one.
+    if known.content_ref.is_none() && known.text.len() <= *left {
         *left -= known.text.len();
         content.clone_from(known);
     } else {
