@@ -156,7 +156,8 @@ fn bounded(block: &Block, left: &mut usize) -> Block {
     else {
         return bounded;
     };
-    if known.text.len() <= *left {
+    // Of a text that is long the beginning alone may be at hand.
+    if known.content_ref.is_none() && known.text.len() <= *left {
         *left -= known.text.len();
         content.clone_from(known);
     } else {
