@@ -32,7 +32,8 @@ use crate::store::sessions::SessionFilter;
 pub struct Heartbeat {
     /// How often a ping is sent.
     pub ping: Duration,
-    /// A connection is closed after this long without a frame from the other side, or without taking one.
+    /// A connection is closed after this long without a frame from the other side. One that is heard of may take its
+    /// frames as slowly as it can.
     pub silence: Duration,
 }
 
@@ -69,7 +70,7 @@ async fn serve(state: AppState, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let (outgoing, frames) = mpsc::channel(OUTGOING);
     let closing = CancellationToken::new();
-    let writer = tokio::spawn(write(sink, frames, closing.clone(), state.heartbeat.silence));
+    let writer = tokio::spawn(write(sink, frames, closing.clone()));
     let connection = Connection {
         state,
         outgoing,
@@ -83,24 +84,20 @@ async fn serve(state: AppState, socket: WebSocket) {
     let _ = writer.await;
 }
 
-/// Sends what is to be sent. A socket that takes nothing for too long is dead.
+/// Sends what is to be sent, until the reader hears nothing any more.
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut frames: mpsc::Receiver<Message>,
     closing: CancellationToken,
-    silence: Duration,
 ) {
-    loop {
-        let frame = tokio::select! {
-            frame = frames.recv() => frame,
-            () = closing.cancelled() => break,
-        };
-        let Some(frame) = frame else { break };
-        match tokio::time::timeout(silence, sink.send(frame)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) | Err(_) => break,
+    let sending = async {
+        while let Some(frame) = frames.recv().await {
+            if sink.send(frame).await.is_err() {
+                break;
+            }
         }
-    }
+    };
+    closing.run_until_cancelled(sending).await;
     closing.cancel();
     // The other side may be gone already.
     let _ = tokio::time::timeout(Duration::from_secs(1), sink.close()).await;

@@ -202,6 +202,12 @@ impl TestServer {
         }
     }
 
+    /// Ends it, with its connections to the database.
+    pub(crate) async fn stop(self) {
+        self.execution.shut_down().await;
+        self.execution.store().close().await;
+    }
+
     pub(crate) async fn get(&self, path: &str) -> reqwest::Response {
         self.http
             .get(format!("{}{path}", self.base))

@@ -27,9 +27,10 @@ async fn a_viewer_who_answers_stays_and_one_who_does_not_is_closed() {
         ..Setup::default()
     })
     .await;
+    // Before the server has heard of them for the first time.
+    let begin = Instant::now();
     let mut answering = Viewer::connect(&server.base).await;
     let mut silent = Viewer::connect(&server.base).await;
-    let begin = Instant::now();
     let silent = async {
         let mut pings = 0;
         while silent.next().await.is_some() {

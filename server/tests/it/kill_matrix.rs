@@ -206,6 +206,9 @@ async fn check(
         digests.iter().all(|other| *other == digests[0]),
         "{what}: {digests:?}"
     );
+    // A test makes many of them.
+    server.stop().await;
+    second.stop().await;
     after
 }
 
