@@ -26,7 +26,7 @@ fn page(script: &Script) -> String {
         provide_context(clock);
         provide_context(Expansion::default());
         let run = RunStore::new(script.state());
-        view! { <RunView run number=1 folded=false/> }.to_html()
+        view! { <RunView run number=Signal::stored(1) folded=false/> }.to_html()
     })
 }
 
