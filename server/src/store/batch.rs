@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 
 use super::rows::AsJson;
 use super::{StoreError, content};
-use protocol::state::Channel;
+use protocol::state::{AttemptReason, Channel, RunStatus};
 
 /// What one run adds in one transaction.
 #[derive(Debug)]
@@ -127,12 +127,13 @@ async fn append(connection: &mut PgConnection, batches: &[&RunBatch<'_>]) -> Res
 async fn project(connection: &mut PgConnection, batch: &RunBatch<'_>) -> Result<(), StoreError> {
     let state = batch.state;
     let lengths = lengths_before(batch);
+    let began = batch.steps.iter().any(|(entry, _)| begins(&entry.op));
     let mut written = HashSet::new();
     for (entry, changes) in batch.steps {
         for change in changes {
             // Rows are written from the state after the batch: once is enough.
             if matches!(change, Change::Notice | Change::Unknown) || written.insert(change) {
-                project_change(connection, state, &lengths, entry, change).await?;
+                project_change(connection, state, &lengths, began, entry, change).await?;
             }
         }
     }
@@ -145,6 +146,15 @@ async fn project(connection: &mut PgConnection, batch: &RunBatch<'_>) -> Result<
             .await?;
     }
     Ok(())
+}
+
+/// Whether a run begins to execute with this op, or goes on again.
+fn begins(op: &Op) -> bool {
+    match op {
+        Op::RunUpdated(op) => op.status == RunStatus::Running,
+        Op::AttemptStarted(op) => matches!(op.reason, AttemptReason::Resume | AttemptReason::Regenerate),
+        _ => false,
+    }
 }
 
 /// Lengths of the texts that grew, before they did: by subject and channel.
@@ -201,12 +211,13 @@ async fn project_change(
     connection: &mut PgConnection,
     state: &RunState,
     lengths: &Lengths<'_>,
+    began: bool,
     entry: &Entry,
     change: &Change,
 ) -> Result<(), StoreError> {
     let run_id = &entry.run_id;
     match change {
-        Change::Run => upsert::run(connection, state, entry.at).await,
+        Change::Run => upsert::run(connection, state, entry.at, began).await,
         Change::MessageAdded(id) | Change::Message(id) => match state.message(id) {
             Some(message) => upsert::message(connection, run_id, entry.seq, message).await,
             None => Ok(()),

@@ -11,15 +11,20 @@ use crate::store::StoreError;
 use crate::store::rows::{AsJson, json};
 
 /// The run's own row. Its first end and start times stay; a run that goes on again has no end. The wish that it goes on
-/// is met when it runs.
-pub(super) async fn run(connection: &mut PgConnection, state: &RunState, at: i64) -> Result<(), StoreError> {
+/// is met when it `began` to run among the ops of the batch, even if it is over again at the end of them.
+pub(super) async fn run(
+    connection: &mut PgConnection,
+    state: &RunState,
+    at: i64,
+    began: bool,
+) -> Result<(), StoreError> {
     let run = state.run();
     let key = run.run_id.as_str();
     sqlx::query(
         "update runs set status = $2, error = $3, usage = $4, extra = $5,
-             started_at = case when $2 = 'running' then coalesce(started_at, $6) else started_at end,
+             started_at = case when $8 then coalesce(started_at, $6) else started_at end,
              finished_at = case when $7 then $6 else null end,
-             reopen = case when $2 = 'running' then null else reopen end,
+             reopen = case when $8 then null else reopen end,
              owner = case when $7 then null else owner end,
              lease_expires_at = case when $7 then null else lease_expires_at end
          where run_id = $1",
@@ -31,6 +36,7 @@ pub(super) async fn run(connection: &mut PgConnection, state: &RunState, at: i64
     .bind(AsJson(&run.extra))
     .bind(at)
     .bind(run.status.is_final())
+    .bind(began)
     .execute(connection)
     .await?;
     Ok(())
