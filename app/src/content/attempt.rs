@@ -238,8 +238,8 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
                 end.status,
             ) {
                 (Some(error), _, _) => (
-                    capitalised(state.word()),
-                    error.message.clone(),
+                    format!("{}.", words::capitalised(state.word())),
+                    words::capitalised(&error.message),
                     error.code.clone(),
                 ),
                 (None, Some(stop), _) => ("Stopped early.".to_owned(), stop, String::new()),
@@ -280,12 +280,4 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
         end.get()
             .map(|(icon, (title, cause, size))| view! { <Gap icon title cause size/> })
     }
-}
-
-fn capitalised(word: &str) -> String {
-    let mut letters = word.chars();
-    letters
-        .next()
-        .map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
-        .unwrap_or_default()
 }

@@ -1,9 +1,10 @@
 //! What everybody should know about a run: notices of its execution, ops that are not known, and how it ended.
 
 use leptos::prelude::*;
-use protocol::state::RunStatus;
+use protocol::state::{AttemptStatus, RunStatus};
 use serde_json::Value;
 
+use super::words;
 use crate::data::clock::TimeOfDay;
 use crate::data::run_store::{Piece, RunStore};
 use crate::ui::{Icon, IconName};
@@ -122,9 +123,18 @@ pub fn RunEnd(
                 })
             })
         });
+        let ended_alike = run.peek(|state| {
+            let last = state.attempts().last().map(|attempt| attempt.state.status());
+            matches!(
+                (status, last),
+                (RunStatus::Cancelled, Some(AttemptStatus::Cancelled))
+                    | (RunStatus::Interrupted, Some(AttemptStatus::Interrupted))
+            )
+        });
         let words = match status {
             RunStatus::Running | RunStatus::Succeeded => return None,
             RunStatus::Failed if is_said => return None,
+            RunStatus::Cancelled | RunStatus::Interrupted if ended_alike => return None,
             RunStatus::Queued => (
                 false,
                 "Queued.",
@@ -132,7 +142,8 @@ pub fn RunEnd(
             ),
             RunStatus::Waiting => (true, "Needs you.", "The run waits for an answer.".to_owned()),
             RunStatus::Failed => {
-                let error = error.map(|error| format!("{} ({})", error.message, error.code));
+                let error =
+                    error.map(|error| format!("{} ({})", words::capitalised(&error.message), error.code));
                 (
                     true,
                     "The run failed.",

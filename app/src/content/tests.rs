@@ -431,6 +431,20 @@ fn a_run_says_how_it_ended_and_what_it_waits_for() {
 }
 
 #[test]
+fn what_the_last_attempt_says_of_the_end_is_not_said_again_for_the_run() {
+    for (attempt, run, said) in [
+        (AttemptStatus::Cancelled, RunStatus::Cancelled, "A person stopped"),
+        (AttemptStatus::Interrupted, RunStatus::Interrupted, "went away"),
+    ] {
+        let mut script = Script::started();
+        script.finish_attempt("att_1", attempt, None);
+        script.run_status(run);
+        let text = words(&page(&script));
+        assert_eq!(text.matches(said).count(), 1, "{text}");
+    }
+}
+
+#[test]
 fn every_state_of_an_attempt_has_its_word() {
     for status in AttemptStatus::ALL
         .iter()

@@ -108,6 +108,15 @@ pub fn span(started_at: Option<Timestamp>, finished_at: Option<Timestamp>, clock
     }
 }
 
+/// The same words with a capital letter at their start.
+pub fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
 /// How long a node took, or takes.
 pub fn node_span(node: &Node, clock: PageClock) -> String {
     match node.state.end() {

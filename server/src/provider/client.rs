@@ -173,7 +173,7 @@ impl ByteStream {
             }
             Some(Err(error)) => {
                 self.ended = true;
-                let words = "the connection broke in the stream";
+                let words = "the connection broke while the answer came";
                 Some(Err(transport_error(
                     ProviderErrorClass::Broken,
                     words,
