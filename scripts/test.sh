@@ -26,6 +26,9 @@ CHROMIUM="$(find_chromium)"
 export CHROMIUM
 
 rust_tests() {
+  if [ ! -d "$ROOT/../shared/captures" ]; then
+    say "The recorded provider streams (../shared/captures) are not here: the tests that need them are skipped"
+  fi
   RUNLOOM_SITE="$(output_dir dev)/site" cargo test "${native[@]}" --no-fail-fast "${locked[@]}"
 }
 
