@@ -21,6 +21,7 @@ pub mod stream;
 mod transcripts;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -29,6 +30,7 @@ use axum::{Router, middleware};
 use leptos::config::LeptosOptions;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use self::access::Access;
 use self::stream::Heartbeat;
@@ -37,6 +39,9 @@ use crate::simulator::Simulator;
 
 /// The most bytes of a request's body: a prompt of 1 MiB, each byte of it escaped, and the fields around it.
 const MAX_BODY: usize = 8 * 1024 * 1024;
+
+/// A body of which nothing comes for this long is given up.
+const BODY_SILENCE: Duration = Duration::from_secs(30);
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -77,6 +82,7 @@ pub fn router(state: AppState) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(RequestBodyTimeoutLayer::new(BODY_SILENCE))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::X_CONTENT_TYPE_OPTIONS,
             HeaderValue::from_static("nosniff"),

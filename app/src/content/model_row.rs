@@ -11,6 +11,7 @@ use super::tool_row::RowActions;
 use super::words;
 use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
+use crate::data::live::Live;
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::selection::Selection;
 use crate::ui::{Icon, IconName, StateKind, StateMark, StreamChip};
@@ -150,6 +151,7 @@ fn preview(run: &RunStore, node_id: &NodeId) -> String {
 /// What the stream of a model node is doing, in fixed slots.
 pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoView + use<> {
     let clock = PageClock::use_context();
+    let live = Live::use_context();
     let stream = memo(run, node_id, |run, id| {
         run.read(Piece::Streams, |state| state.stream(id).cloned())
     });
@@ -157,8 +159,11 @@ pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoVie
         run.node(id, |node| words::node_state(node.state.status()))
             .filter(|_| run.node(id, |node| node.state.end().is_some()) == Some(true))
     });
+    // What was heard last is then no news.
+    let is_lost = Memo::new(move |_| settled.get().is_none() && live.state().is_lost());
     let state = Memo::new(move |_| match settled.get() {
         Some(state) => state,
+        None if is_lost.get() => StateKind::Waiting,
         None => stream.with(|stream| {
             stream
                 .as_ref()
@@ -167,12 +172,14 @@ pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoVie
     });
     let words = Signal::derive(move || match settled.get() {
         Some(state) => state.word().to_owned(),
+        None if is_lost.get() => "no news".to_owned(),
         None => stream.with(|stream| match stream {
             None => "waiting".to_owned(),
             Some(stream) => activity_words(stream, clock),
         }),
     });
-    let is_live = Memo::new(move |_| settled.get().is_none() && stream.with(Option::is_some));
+    let is_live =
+        Memo::new(move |_| settled.get().is_none() && !is_lost.get() && stream.with(Option::is_some));
     let rate = Signal::derive(move || {
         let rate = stream.with(|stream| stream.as_ref().and_then(|stream| stream.tokens_per_second));
         is_live.get().then(|| rate.unwrap_or(0.0).max(0.0).round() as u64)

@@ -16,16 +16,21 @@ mod browser {
     use serde::Serialize;
     use serde::de::DeserializeOwned;
 
+    use crate::data::connection::UNREACHABLE;
     use crate::data::load::problem;
     use crate::data::port::{
         Earlier, Lead, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of,
     };
 
     fn unreachable_server(error: &gloo_net::Error) -> Problem {
-        problem(
-            "network",
-            format!("The server cannot be reached ({error}). Nothing was lost: try again."),
-        )
+        match error {
+            // The browser does not say more than that it could not be fetched, each in its own words.
+            gloo_net::Error::JsError(_) => problem(
+                UNREACHABLE,
+                "The server cannot be reached. Nothing was lost: try again.",
+            ),
+            error => problem("request", format!("The request could not be made: {error}.")),
+        }
     }
 
     async fn checked(response: Response) -> Result<Response, Problem> {

@@ -11,7 +11,7 @@ use protocol::id::RunId;
 use protocol::model::Timestamp;
 use protocol::snapshot::Assembler;
 
-pub use exchange::{Action, ConnectionState, Input, Problem};
+pub use exchange::{Action, ConnectionState, Input, Problem, UNREACHABLE};
 
 use super::run_store::Resync;
 

@@ -50,9 +50,17 @@ impl Live {
         self.state.get()
     }
 
-    /// Errors of the stream that have not been dismissed.
+    /// Errors of the stream and of the page's commands that have not been dismissed.
     pub fn problems(self) -> Vec<Problem> {
         self.problems.get()
+    }
+
+    /// Shows an error until it is dismissed, or, where the server could not be reached, until it is.
+    pub fn report(self, problem: Problem) {
+        self.problems.update(|problems| {
+            problems.retain(|known| known.code != problem.code || known.run != problem.run);
+            problems.push(problem);
+        });
     }
 
     /// Dismisses the errors.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use leptos::html::{Form, Select, Textarea};
 use leptos::prelude::*;
+use protocol::api::Problem;
 
+use crate::data::connection::{ConnectionState, UNREACHABLE};
+use crate::data::live::Live;
 use crate::data::port::{ModelChoice, Setup};
 use crate::data::session_store::SessionStore;
 use crate::ui::{Button, ButtonKind};
@@ -45,7 +48,7 @@ pub enum Target {
 #[derive(Clone, Copy)]
 pub struct Sending {
     is_busy: RwSignal<bool>,
-    problem: RwSignal<Option<String>>,
+    problem: RwSignal<Option<Problem>>,
     #[cfg_attr(
         not(feature = "hydrate"),
         expect(dead_code, reason = "only the browser sends")
@@ -125,9 +128,22 @@ pub fn Composer(
     let (on_submit, on_key) = (|_: leptos::ev::SubmitEvent| {}, |_: leptos::ev::KeyboardEvent| {});
     #[cfg(not(feature = "hydrate"))]
     let _ = on_sent;
+    let live = Live::use_context();
+    Effect::new(move |_| {
+        // Said once the server is there again, it would be untrue.
+        let is_over = live.state() == ConnectionState::Live;
+        let is_it = |problem: &Option<Problem>| {
+            problem
+                .as_ref()
+                .is_some_and(|problem| problem.code == UNREACHABLE)
+        };
+        if is_over && sending.problem.with(is_it) {
+            sending.problem.set(None);
+        }
+    });
     let problem = move || {
         sending.problem.get().map(|problem| {
-            view! { <p class="composer__note field__note--bad" role="alert">{problem}</p> }
+            view! { <p class="composer__note field__note--bad" role="alert">{problem.detail}</p> }
         })
     };
     view! {

@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use protocol::id::RunId;
 
+use crate::data::live::Live;
 use crate::data::session_store::SessionStore;
 use crate::ui::{Button, IconName};
 
@@ -20,12 +21,12 @@ pub fn StopButton(
     });
     // The run that was asked to stop. It is over when its state says so.
     let asked = RwSignal::new(None::<RunId>);
-    let failed = RwSignal::new(None::<String>);
+    let live = Live::use_context();
     let is_stopping = Memo::new(move |_| active.with(|run| run.is_some() && *run == asked.get()));
     let action = move || active.get().map(|run| format!("/runs/{run}/cancel"));
     let on_submit = move |event: leptos::ev::SubmitEvent| {
         if let Some(run) = active.get_untracked() {
-            stop(&event, run, asked, failed);
+            stop(&event, run, asked, live);
         }
     };
     view! {
@@ -38,27 +39,24 @@ pub fn StopButton(
                 {move || if is_stopping.get() { "Stopping" } else { "Stop" }}
             </Button>
         </form>
-        {move || failed.get().map(|failed| view! { <span class="tag tag--warn" role="alert">{failed}</span> })}
     }
 }
 
 #[cfg(feature = "hydrate")]
-fn stop(
-    event: &leptos::ev::SubmitEvent,
-    run: RunId,
-    asked: RwSignal<Option<RunId>>,
-    failed: RwSignal<Option<String>>,
-) {
+fn stop(event: &leptos::ev::SubmitEvent, run: RunId, asked: RwSignal<Option<RunId>>, live: Live) {
     event.prevent_default();
     asked.set(Some(run.clone()));
-    failed.set(None);
     leptos::task::spawn_local(async move {
         if let Err(problem) = crate::data::api::cancel_run(&run).await {
             let _ = asked.try_set(None);
-            let _ = failed.try_set(Some(problem.detail));
+            live.report(crate::data::connection::Problem {
+                run: Some(run),
+                code: problem.code,
+                detail: format!("The run was not stopped. {}", problem.detail),
+            });
         }
     });
 }
 
 #[cfg(not(feature = "hydrate"))]
-fn stop(_: &leptos::ev::SubmitEvent, _: RunId, _: RwSignal<Option<RunId>>, _: RwSignal<Option<String>>) {}
+fn stop(_: &leptos::ev::SubmitEvent, _: RunId, _: RwSignal<Option<RunId>>, _: Live) {}

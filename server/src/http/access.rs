@@ -4,6 +4,8 @@
 //! (which every other address needs): who shows it, by a cookie that the sign-in form gives, or as `Bearer`.
 //! In both cases a page of another site can neither read nor change anything.
 
+use std::time::Duration;
+
 use axum::extract::{Form, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -11,6 +13,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
 
 use super::AppState;
 use super::error::ApiError;
@@ -22,16 +25,35 @@ const COOKIE: &str = "runloom_session";
 /// The address of the sign-in form.
 const SIGN_IN: &str = "/sign-in";
 
+/// How long the answer to a wrong token takes.
+const WRONG_TOKEN_DELAY: Duration = Duration::from_secs(1);
+
+/// So many wrong tokens are answered at once.
+const WRONG_TOKENS: usize = 8;
+
 /// Who may use this server.
 #[derive(Debug)]
 pub struct Access {
     token: Option<Secret>,
+    /// Places for those who showed a wrong token and wait for their answer.
+    wrong: Semaphore,
 }
 
 impl Access {
     /// With a token everybody has to show it.
     pub fn new(token: Option<Secret>) -> Self {
-        Self { token }
+        Self {
+            token,
+            wrong: Semaphore::new(WRONG_TOKENS),
+        }
+    }
+
+    /// A wrong token was shown: the answer takes its time, so that guessing does. Of many at once most are turned away.
+    async fn slow_down(&self) -> Result<(), ApiError> {
+        let _place = self.wrong.try_acquire().map_err(|_| ApiError::TooManyTokens)?;
+        tracing::warn!("a wrong token was shown");
+        tokio::time::sleep(WRONG_TOKEN_DELAY).await;
+        Ok(())
     }
 
     /// What the cookie holds: it proves that the token was shown, without being the token.
@@ -130,6 +152,11 @@ pub(super) async fn guard(State(state): State<AppState>, request: Request, next:
     if state.access.admits(headers) || path == "/pkg/runloom.css" {
         return next.run(request).await;
     }
+    if headers.contains_key(header::AUTHORIZATION)
+        && let Err(error) = state.access.slow_down().await
+    {
+        return error.into_response();
+    }
     if path.starts_with("/api/") || is_changing {
         let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
         return (challenge, ApiError::Unauthorized).into_response();
@@ -186,7 +213,9 @@ async fn sign_in(state: &AppState, request: Request) -> Response {
         return form(StatusCode::UNPROCESSABLE_ENTITY, problem, &Wanted::default());
     };
     if !equal(shown.trim(), token.expose()) {
-        tracing::warn!("a wrong token was shown");
+        if let Err(error) = state.access.slow_down().await {
+            return form(StatusCode::TOO_MANY_REQUESTS, &error.to_string(), &wanted);
+        }
         return form(
             StatusCode::UNAUTHORIZED,
             "This is not the token that the server was started with.",
@@ -200,7 +229,7 @@ async fn sign_in(state: &AppState, request: Request) -> Response {
     ([(header::SET_COOKIE, cookie)], Redirect::to(wanted.address())).into_response()
 }
 
-fn form(status: StatusCode, problem: &'static str, wanted: &Wanted) -> Response {
+fn form(status: StatusCode, problem: &str, wanted: &Wanted) -> Response {
     let next = wanted
         .address()
         .replace('&', "&amp;")

@@ -20,6 +20,12 @@ pub enum ApiError {
     /// The call is not made by this method.
     #[error("This call is not made by this method.")]
     MethodNotAllowed,
+    /// A socket's address was asked for in another way.
+    #[error("This address is a WebSocket's: {0}.")]
+    NotASocket(String),
+    /// Too many wrong tokens at once.
+    #[error("Too many wrong tokens: try again in a second.")]
+    TooManyTokens,
     /// What was asked for does not exist.
     #[error("There is no {what} {id}.")]
     NotFound {
@@ -79,6 +85,8 @@ impl ApiError {
         match self {
             Self::NoSuchCall => (StatusCode::NOT_FOUND, "no_such_call"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::NotASocket(_) => (StatusCode::UPGRADE_REQUIRED, "not_a_socket"),
+            Self::TooManyTokens => (StatusCode::TOO_MANY_REQUESTS, "too_many_tokens"),
             Self::NotFound { .. } | Self::Submit(SubmitError::NoSession(_)) => {
                 (StatusCode::NOT_FOUND, "not_found")
             }
@@ -171,13 +179,17 @@ impl IntoResponse for ApiError {
             Self::Submit(SubmitError::Store(error)) => tracing::error!(%error, "a run could not be created"),
             _ => {}
         }
-        let range = match &self {
-            Self::Range { bytes } => HeaderValue::from_str(&format!("bytes */{bytes}")).ok(),
+        let more = match &self {
+            Self::Range { bytes } => HeaderValue::from_str(&format!("bytes */{bytes}"))
+                .ok()
+                .map(|range| (header::CONTENT_RANGE, range)),
+            Self::NotASocket(_) => Some((header::UPGRADE, HeaderValue::from_static("websocket"))),
+            Self::TooManyTokens => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
             _ => None,
         };
         let mut response = respond(&self.problem());
-        if let Some(range) = range {
-            response.headers_mut().insert(header::CONTENT_RANGE, range);
+        if let Some((name, value)) = more {
+            response.headers_mut().insert(name, value);
         }
         response
     }

@@ -49,26 +49,50 @@ impl From<Composer> for CreateRun {
     }
 }
 
-/// A form that was not taken: a page that says why. The browser's way back keeps what was typed.
-struct Refused(ApiError);
+/// A form that was not taken: a page that says why.
+struct Refused {
+    error: ApiError,
+    form: Kind,
+}
 
-impl<E: Into<ApiError>> From<E> for Refused {
-    fn from(error: E) -> Self {
-        Self(error.into())
+/// What kind of form it was.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The browser's way back keeps what was typed.
+    Composer,
+    /// A button.
+    Command,
+}
+
+impl Kind {
+    /// The title, and the way out.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Composer => ("Not sent", "Go back to change it: what you typed is still there."),
+            Self::Command => ("Not done", "Nothing was changed. Go back to see how it stands."),
+        }
+    }
+
+    fn refused(self, error: impl Into<ApiError>) -> Refused {
+        Refused {
+            error: error.into(),
+            form: self,
+        }
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let problem = self.0.problem();
-        let mut response = self.0.into_response();
+        let problem = self.error.problem();
+        let (title, way_out) = self.form.words();
+        let mut response = self.error.into_response();
         let detail = problem.detail.replace('&', "&amp;").replace('<', "&lt;");
         let html = format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Not sent · Runloom</title>\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} · Runloom</title>\
              <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/pkg/runloom.css\"></head>\
-             <body><main class=\"page\"><h1 class=\"page__h\">Not sent</h1><p role=\"alert\">{detail}</p>\
-             <p>Go back to change it: what you typed is still there. Or go to <a href=\"/\">the sessions</a>.</p>\
+             <body><main class=\"page\"><h1 class=\"page__h\">{title}</h1><p role=\"alert\">{detail}</p>\
+             <p>{way_out} Or go to <a href=\"/\">the sessions</a>.</p>\
              </main></body></html>"
         );
         *response.body_mut() = html.into();
@@ -92,22 +116,30 @@ impl IntoResponse for Refused {
 type Sent<T> = Result<Form<T>, FormRejection>;
 
 fn read<T>(form: Sent<T>) -> Result<T, Refused> {
-    match form {
-        Ok(Form(fields)) => Ok(fields),
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            Err(ApiError::TooLong.into())
-        }
-        Err(rejection) => Err(ApiError::Invalid(format!("The form does not fit: {rejection}.")).into()),
-    }
+    let error = match form {
+        Ok(Form(fields)) => return Ok(fields),
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLong,
+        Err(rejection) => ApiError::Invalid(format!("The form does not fit: {rejection}.")),
+    };
+    Err(Kind::Composer.refused(error))
+}
+
+/// To the page of a session, or to one that says why not.
+fn answer(form: Kind, session: Result<SessionId, ApiError>) -> Result<Redirect, Refused> {
+    let session = session.map_err(|error| form.refused(error))?;
+    Ok(Redirect::to(&format!("/s/{session}")))
 }
 
 async fn start(State(state): State<AppState>, form: Sent<Composer>) -> Result<Redirect, Refused> {
     let wish = CreateRun::from(read(form)?);
-    // A session is made only for a run that will be taken.
-    state.execution.check(&wish)?;
-    let session_id = super::sessions::create_session(&state, &CreateSession::default()).await?;
-    state.execution.submit(&session_id, &wish, None).await?;
-    Ok(Redirect::to(&format!("/s/{session_id}")))
+    let started = async {
+        // A session is made only for a run that will be taken.
+        state.execution.check(&wish)?;
+        let session_id = super::sessions::create_session(&state, &CreateSession::default()).await?;
+        state.execution.submit(&session_id, &wish, None).await?;
+        Ok(session_id)
+    };
+    answer(Kind::Composer, started.await)
 }
 
 async fn send(
@@ -115,33 +147,38 @@ async fn send(
     Id(session_id): Id<SessionId>,
     form: Sent<Composer>,
 ) -> Result<Redirect, Refused> {
-    state
-        .execution
-        .submit(&session_id, &read(form)?.into(), None)
-        .await?;
-    Ok(Redirect::to(&format!("/s/{session_id}")))
+    let wish = CreateRun::from(read(form)?);
+    let sent = state.execution.submit(&session_id, &wish, None).await;
+    answer(Kind::Composer, sent.map(|_| session_id).map_err(ApiError::from))
 }
 
-async fn cancel(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Response, Refused> {
-    state.execution.cancel(&run_id).await?;
-    to_session_of(&state, &run_id).await
+async fn cancel(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Redirect, Refused> {
+    let cancelled = async {
+        state.execution.cancel(&run_id).await?;
+        session_of(&state, &run_id).await
+    };
+    answer(Kind::Command, cancelled.await)
 }
 
-async fn resume(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Response, Refused> {
-    state.execution.resume(&run_id).await?;
-    to_session_of(&state, &run_id).await
+async fn resume(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<Redirect, Refused> {
+    let resumed = async {
+        state.execution.resume(&run_id).await?;
+        session_of(&state, &run_id).await
+    };
+    answer(Kind::Command, resumed.await)
 }
 
-async fn regenerate(State(state): State<AppState>, Id(node_id): Id<NodeId>) -> Result<Response, Refused> {
-    state.execution.regenerate(&node_id).await?;
-    let run = state.execution.store().run_of_node(&node_id).await?;
-    let run_id = run.ok_or_else(|| ApiError::not_found("node", &node_id))?;
-    to_session_of(&state, &run_id).await
+async fn regenerate(State(state): State<AppState>, Id(node_id): Id<NodeId>) -> Result<Redirect, Refused> {
+    let regenerated = async {
+        state.execution.regenerate(&node_id).await?;
+        let run = state.execution.store().run_of_node(&node_id).await?;
+        let run_id = run.ok_or_else(|| ApiError::not_found("node", &node_id))?;
+        session_of(&state, &run_id).await
+    };
+    answer(Kind::Command, regenerated.await)
 }
 
-/// Back to the page of the session.
-async fn to_session_of(state: &AppState, run_id: &RunId) -> Result<Response, Refused> {
+async fn session_of(state: &AppState, run_id: &RunId) -> Result<SessionId, ApiError> {
     let session = state.execution.store().session_of(run_id).await?;
-    let session_id = session.ok_or_else(|| ApiError::not_found("run", run_id))?;
-    Ok(Redirect::to(&format!("/s/{session_id}")).into_response())
+    session.ok_or_else(|| ApiError::not_found("run", run_id))
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures::stream::{SplitSink, SplitStream};
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::AppState;
+use super::error::ApiError;
 use crate::run::hub::SessionsChanged;
 use crate::store::StoreError;
 use crate::store::sessions::SessionFilter;
@@ -56,11 +58,15 @@ const OUTGOING: usize = 8;
 const MAX_SUBSCRIPTIONS: usize = 200;
 
 /// `GET /api/stream`
-pub(super) async fn connect(State(state): State<AppState>, upgrade: WebSocketUpgrade) -> Response {
-    upgrade
+pub(super) async fn connect(
+    State(state): State<AppState>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let upgrade = upgrade.map_err(|rejection| ApiError::NotASocket(rejection.body_text()))?;
+    Ok(upgrade
         .max_message_size(MAX_CLIENT_FRAME)
         .max_frame_size(MAX_CLIENT_FRAME)
-        .on_upgrade(move |socket| serve(state, socket))
+        .on_upgrade(move |socket| serve(state, socket)))
 }
 
 /// Where frames of one connection go; closed with it.

@@ -24,6 +24,8 @@ pub(super) struct Live {
     n: u64,
     shown: Option<StreamActivity>,
     clocks: Option<Arc<StreamClocks>>,
+    /// When the request was made, in milliseconds since the epoch.
+    requested_at: i64,
     rate: Rate,
 }
 
@@ -61,16 +63,17 @@ impl Live {
         attempt_id: AttemptId,
     ) -> Self {
         // The count goes on over attempts and owners: a state of an earlier one never replaces a later one.
-        let n = u64::try_from(clock.now_ms()).unwrap_or_default();
+        let now = clock.now_ms();
         Self {
             channel,
             clock,
             run_id,
             node_id,
             attempt_id,
-            n,
+            n: u64::try_from(now).unwrap_or_default(),
             shown: None,
             clocks: None,
+            requested_at: now,
             rate: Rate::default(),
         }
     }
@@ -96,7 +99,8 @@ impl Live {
     pub(super) fn request(&mut self, clocks: Arc<StreamClocks>) {
         self.clocks = Some(clocks);
         self.rate = Rate::default();
-        self.show(StreamActivity::WaitingFirstToken, None);
+        self.requested_at = self.clock.now_ms();
+        self.wait_for_first();
     }
 
     /// Says where the stream is, by its clocks; called twice a second while it is read.
@@ -105,7 +109,7 @@ impl Live {
         let now = self.clock.now_ms();
         let (last_byte, last_content) = (clocks.last_byte_at(), clocks.last_content_at());
         match last_content {
-            None => self.show(StreamActivity::WaitingFirstToken, None),
+            None => self.wait_for_first(),
             Some(content) if now - content >= SILENT_AFTER_MS => {
                 let byte_silent = last_byte.is_none_or(|byte| now - byte >= SILENT_AFTER_MS);
                 let clock = if byte_silent {
@@ -113,9 +117,14 @@ impl Live {
                 } else {
                     LivenessClock::Content
                 };
-                self.show(StreamActivity::Silent, Some((clock, content)));
+                let state = self.state(StreamActivity::Silent);
+                self.channel.set_stream(StreamState {
+                    clock: Some(clock),
+                    since: Some(content),
+                    ..state
+                });
             }
-            Some(_) => self.show(StreamActivity::Streaming, None),
+            Some(_) => self.show(StreamActivity::Streaming),
         }
     }
 
@@ -129,13 +138,13 @@ impl Live {
     /// A tool runs.
     pub(super) fn tool_running(&mut self) {
         self.clocks = None;
-        self.show(StreamActivity::ToolRunning, None);
+        self.show(StreamActivity::ToolRunning);
     }
 
     /// It is over.
     pub(super) fn settle(&mut self) {
         self.clocks = None;
-        self.show(StreamActivity::Settled, None);
+        self.show(StreamActivity::Settled);
     }
 
     fn show_wait(&mut self, state: StreamActivity, until: i64, reason: &str, tries: Option<(u32, u32)>) {
@@ -150,13 +159,17 @@ impl Live {
         self.channel.set_stream(shown);
     }
 
-    fn show(&mut self, state: StreamActivity, silent: Option<(LivenessClock, i64)>) {
-        let shown = StreamState {
-            clock: silent.map(|(clock, _)| clock),
-            since: silent.map(|(_, since)| since),
-            ..self.state(state)
-        };
-        self.channel.set_stream(shown);
+    fn wait_for_first(&mut self) {
+        let state = self.state(StreamActivity::WaitingFirstToken);
+        self.channel.set_stream(StreamState {
+            since: Some(self.requested_at),
+            ..state
+        });
+    }
+
+    fn show(&mut self, state: StreamActivity) {
+        let state = self.state(state);
+        self.channel.set_stream(state);
     }
 
     /// The next state, without what only some states say.

@@ -70,6 +70,8 @@ pub(crate) struct Setup {
     pub(crate) provider: Option<Provider>,
     /// The data folder of an earlier server, with its transcripts.
     pub(crate) data: Option<PathBuf>,
+    /// What tools see, when not the sample.
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 /// A server with all that it needs.
@@ -137,8 +139,14 @@ impl TestServer {
             None => Arc::new(TestDatabase::new().await),
         };
         let folder = tempfile::tempdir().unwrap();
-        let workspace = folder.path().join("workspace");
-        sample_workspace::unpack(&workspace).unwrap();
+        let workspace = match setup.workspace {
+            Some(workspace) => workspace,
+            None => {
+                let sample = folder.path().join("workspace");
+                sample_workspace::unpack(&sample).unwrap();
+                sample
+            }
+        };
         let mut text = format!(
             "{}{}",
             providers(&provider.base, setup.stall, setup.reasoning),

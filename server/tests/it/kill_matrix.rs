@@ -275,12 +275,7 @@ async fn a_server_that_is_killed_during_a_commit_loses_nothing_and_doubles_nothi
     let seen = viewer.until_text(&run, "what went on before the").await.clone();
     proxy.lose_next_commit();
     provider.open("welcome:middle").await;
-    let lost = async {
-        while !proxy.has_lost_commit() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, lost).await.unwrap();
+    proxy.until_commit_is_lost().await;
     process.kill();
     check("during a commit", &database, &provider, process.data_dir(), &seen).await;
 }

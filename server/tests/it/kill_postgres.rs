@@ -13,9 +13,10 @@ use server::store::test_support::temporary_folder;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::harness::{Dice, PATIENCE, Setup, TestServer, is_long};
-use crate::kill_matrix::{POINTS, Point, scenarios};
+use crate::kill_matrix::{POINTS, Point, large_workspace, scenarios};
 use crate::owner_gone::assert_kept;
 use crate::provider::Provider;
+use crate::proxy::Proxy;
 use crate::states::{assert_equal, end};
 
 /// A PostgreSQL that a test may kill: with full durability, supervised as in a server of one's own.
@@ -68,11 +69,16 @@ fn remove(folder: &Path) {
 }
 
 async fn server(postgres: &Postgres) -> TestServer {
+    server_with(postgres, Setup::default()).await
+}
+
+async fn server_with(postgres: &Postgres, setup: Setup) -> TestServer {
     let provider = Provider::start_at("20".parse().unwrap(), scenarios()).await;
+    let direct = || postgres.embedded.connect_options().clone();
     TestServer::start_with(Setup {
-        connect: Some(postgres.embedded.connect_options().clone()),
+        connect: Some(setup.connect.unwrap_or_else(direct)),
         provider: Some(provider),
-        ..Setup::default()
+        ..setup
     })
     .await
 }
@@ -114,12 +120,52 @@ async fn kill_at(postgres: &Postgres, server: &TestServer, point: &Point) {
 async fn a_run_goes_on_when_postgres_is_killed_at_any_kind_of_moment() {
     let postgres = Postgres::start().await;
     let server = server(&postgres).await;
-    // A long tool needs a workspace of its own.
     let possible = POINTS.iter().filter(|point| point.prompt != "long_tool");
     let sample = ["in text", "in arguments"];
     for point in possible.filter(|point| is_long() || sample.contains(&point.name)) {
         kill_at(&postgres, &server, point).await;
     }
+    server.execution.shut_down().await;
+    postgres.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_when_postgres_is_killed_while_a_tool_runs() {
+    let workspace = large_workspace();
+    let postgres = Postgres::start().await;
+    let setup = Setup {
+        workspace: Some(workspace.path().to_owned()),
+        ..Setup::default()
+    };
+    let server = server_with(&postgres, setup).await;
+    let point = POINTS.iter().find(|point| point.prompt == "long_tool").unwrap();
+    kill_at(&postgres, &server, point).await;
+    server.execution.shut_down().await;
+    postgres.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_when_postgres_is_killed_during_a_commit() {
+    let postgres = Postgres::start().await;
+    let proxy = Proxy::start(postgres.embedded.connect_options().clone()).await;
+    let setup = Setup {
+        connect: Some(proxy.options.clone()),
+        ..Setup::default()
+    };
+    let server = server_with(&postgres, setup).await;
+    server.provider.arm("welcome:middle").await;
+    let run = server.run("welcome", "anthropic").await;
+    let mut viewer = server.watch(&run).await;
+    let seen = viewer.until_text(&run, "what went on before the").await.clone();
+    proxy.lose_next_commit();
+    server.provider.open("welcome:middle").await;
+    // It has the commit and has not said what became of it.
+    proxy.until_commit_is_lost().await;
+    postgres.kill();
+    let after = viewer.until_end(&run).await.clone();
+    postgres.until_back().await;
+    assert_eq!(viewer.errors, []);
+    check("during a commit", &server, &seen, &after).await;
     server.execution.shut_down().await;
     postgres.clear().await;
 }

@@ -21,17 +21,18 @@ pub(crate) struct Proxy {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-async fn reach(target: &PgConnectOptions) -> Box<dyn Stream> {
-    match target.get_socket() {
+/// A connection to the database, while it runs.
+async fn reach(target: &PgConnectOptions) -> std::io::Result<Box<dyn Stream>> {
+    Ok(match target.get_socket() {
         Some(folder) => {
             let path = folder.join(format!(".s.PGSQL.{}", target.get_port()));
-            Box::new(UnixStream::connect(path).await.unwrap())
+            Box::new(UnixStream::connect(path).await?)
         }
         None => {
             let address = (target.get_host().to_owned(), target.get_port());
-            Box::new(TcpStream::connect(address).await.unwrap())
+            Box::new(TcpStream::connect(address).await?)
         }
-    }
+    })
 }
 
 impl Proxy {
@@ -56,7 +57,9 @@ impl Proxy {
                     turned_away.send_modify(|count| *count += 1);
                     continue;
                 }
-                let server = reach(&target).await;
+                let Ok(server) = reach(&target).await else {
+                    continue;
+                };
                 tokio::spawn(pass(client, server, gate.subscribe(), Arc::clone(&lose)));
             }
         });
@@ -96,6 +99,18 @@ impl Proxy {
     /// Whether that has happened.
     pub(crate) fn has_lost_commit(&self) -> bool {
         !self.lose_commit.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it has.
+    pub(crate) async fn until_commit_is_lost(&self) {
+        let lost = async {
+            while !self.has_lost_commit() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(crate::harness::PATIENCE, lost)
+            .await
+            .unwrap();
     }
 }
 

@@ -8,6 +8,9 @@ use protocol::snapshot::Snapshot;
 
 use crate::data::run_store::Resync;
 
+/// The code of a problem that is over when the server is reached again.
+pub const UNREACHABLE: &str = "network";
+
 /// How the page is connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConnectionState {
@@ -29,6 +32,11 @@ pub enum ConnectionState {
 }
 
 impl ConnectionState {
+    /// Whether what is shown may be old, since the connection was lost.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Reconnecting { .. } | Self::Offline { .. })
+    }
+
     /// The word in `data-connection`.
     pub fn as_str(self) -> &'static str {
         match self {

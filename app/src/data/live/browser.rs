@@ -17,7 +17,7 @@ use web_sys::{MessageEvent, WebSocket};
 
 use super::Live;
 use crate::data::api;
-use crate::data::connection::{Action, Connection, Input, Problem};
+use crate::data::connection::{Action, Connection, ConnectionState, Input, Problem, UNREACHABLE};
 use crate::data::port::WINDOW;
 use crate::data::run_store::{RunStore, Taken};
 
@@ -252,15 +252,21 @@ fn act(action: Action) {
         }
         Action::Report(problem) => {
             if let Some(live) = with(|shell| shell.live) {
-                live.problems.update(|problems| {
-                    problems.retain(|known| known.code != problem.code || known.run != problem.run);
-                    problems.push(problem);
-                });
+                live.report(problem);
             }
         }
         Action::Show(state) => {
             if let Some(live) = with(|shell| shell.live) {
                 live.state.set(state);
+                let is_over = |problem: &Problem| problem.code == UNREACHABLE;
+                if state == ConnectionState::Live
+                    && live
+                        .problems
+                        .with_untracked(|problems| problems.iter().any(is_over))
+                {
+                    live.problems
+                        .update(|problems| problems.retain(|problem| !is_over(problem)));
+                }
             }
         }
     }

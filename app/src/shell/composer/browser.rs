@@ -11,6 +11,7 @@ use protocol::id::SessionId;
 
 use super::{Draft, Sending, Target, Tried};
 use crate::data::api;
+use crate::data::load::problem;
 use crate::ui::format::bytes;
 
 /// Ctrl or Cmd with Enter sends; Enter alone makes a new line.
@@ -45,9 +46,8 @@ pub(super) fn on_submit(
             model,
         };
         if draft.prompt.trim().is_empty() {
-            sending
-                .problem
-                .set(Some("Write what is to be done first.".to_owned()));
+            let words = "Write what is to be done first.";
+            sending.problem.set(Some(problem("prompt_empty", words)));
             return;
         }
         if draft.prompt.len() > MAX_PROMPT {
@@ -56,7 +56,7 @@ pub(super) fn on_submit(
                 bytes(draft.prompt.len() as u64),
                 bytes(MAX_PROMPT as u64)
             );
-            sending.problem.set(Some(words));
+            sending.problem.set(Some(problem("prompt_too_long", words)));
             return;
         }
         match target {
@@ -78,7 +78,7 @@ pub(super) fn on_submit(
                                 on_sent.run(());
                             }
                         }
-                        Err(problem) => drop(sending.problem.try_set(Some(problem.detail))),
+                        Err(problem) => drop(sending.problem.try_set(Some(problem))),
                     }
                 });
             }
@@ -109,7 +109,7 @@ fn start(draft: Draft, sending: Sending, navigate: impl Fn(&str, NavigateOptions
     leptos::task::spawn_local(async move {
         match send(&draft, sending, None).await {
             Ok((session, _)) => navigate(&format!("/s/{session}"), NavigateOptions::default()),
-            Err(problem) => drop(sending.problem.try_set(Some(problem.detail))),
+            Err(problem) => drop(sending.problem.try_set(Some(problem))),
         }
     });
 }
