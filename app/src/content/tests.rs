@@ -1,5 +1,6 @@
 //! Components rendered to HTML, from the ops that a run really consists of.
 
+mod chip;
 mod fixture;
 mod going_on;
 

@@ -45,6 +45,15 @@ impl Live {
         })
     }
 
+    /// A connection that stands like this.
+    #[cfg(test)]
+    pub(crate) fn standing(state: ConnectionState) -> Self {
+        Self {
+            state: RwSignal::new(state),
+            ..Self::use_context()
+        }
+    }
+
     /// How the page is connected.
     pub fn state(self) -> ConnectionState {
         self.state.get()

@@ -1,6 +1,6 @@
 //! The recorder: the only writer of ops. It persists first and announces second.
 //!
-//! One recorder serves all runs of the process. It gives `seq`, merges consecutive deltas of one text, and commits the
+//! One recorder serves all runs of the process. It gives `seq`, merges deltas of one text, and commits the
 //! ops of all runs together; only then the hub hears of them. So what any viewer has ever seen is in the database.
 
 mod commit;

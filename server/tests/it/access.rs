@@ -94,6 +94,27 @@ async fn a_program_shows_the_token_as_bearer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_take_their_time_and_many_at_once_are_turned_away_while_the_right_one_is_not() {
+    let server = guarded().await;
+    let ask = async |token: &str| {
+        let request = server.http.get(format!("{}/api/sessions", server.base));
+        let begun = std::time::Instant::now();
+        let answer = request.bearer_auth(token).send().await.unwrap();
+        (answer.status().as_u16(), begun.elapsed())
+    };
+    let wrong = futures::future::join_all((0..20).map(|_| ask("another-token-0123456789")));
+    let (wrong, right) = futures::future::join(wrong, ask(TOKEN)).await;
+    assert_eq!(right.0, 200);
+    let second = std::time::Duration::from_secs(1);
+    let slow = wrong
+        .iter()
+        .filter(|(status, took)| *status == 401 && *took >= second)
+        .count();
+    let away = wrong.iter().filter(|(status, _)| *status == 429).count();
+    assert!(slow >= 8 && away > 0 && slow + away == wrong.len(), "{wrong:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_signs_in_with_a_form_and_gets_a_cookie_that_is_not_the_token() {
     let server = guarded().await;
     let sign_in = async |token: &str| {

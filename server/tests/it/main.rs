@@ -46,3 +46,4 @@ mod viewer;
 mod watching_elsewhere;
 mod whole_run;
 mod windows;
+mod wire_size;

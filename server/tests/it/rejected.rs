@@ -1,6 +1,7 @@
 //! Bad input: a problem document (RFC 9457) with the right status and a stable code; nothing is lost or begun.
 
 use protocol::api::Problem;
+use protocol::id::{NodeId, RunId};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
@@ -237,6 +238,25 @@ async fn an_unknown_call_and_a_wrong_method_are_problems_too() {
     ] {
         let answer = asked.request(method, path).send().await.unwrap();
         assert_problem(answer, 405, "method_not_allowed").await;
+    }
+    let answer = asked.server.get("/api/stream").await;
+    assert_eq!(answer.headers()["upgrade"], "websocket");
+    assert_problem(answer, 426, "not_a_socket").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_button_that_is_refused_says_that_nothing_was_done() {
+    let asked = Asked::new().await;
+    let run = RunId::from_uuid(uuid::Uuid::now_v7());
+    for path in [
+        format!("/runs/{run}/resume"),
+        format!("/runs/{run}/cancel"),
+        format!("/nodes/{}/regenerate", NodeId::root(&run)),
+    ] {
+        let answer = asked.request(Method::POST, &path).send().await.unwrap();
+        assert_eq!(answer.status(), 404, "{path}");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains("Not done") && !page.contains("typed"), "{page}");
     }
 }
 
