@@ -137,7 +137,7 @@ try {
   });
   results.figure({
     goal: "wire",
-    what: "one run with 1 stream of that load, live · a viewer who comes after its end",
+    what: "one run with 1 stream of that load, live · a viewer who comes after its end (ten streams in one run, live: held at ≤ 10 by `server/tests/it/wire_size.rs`)",
     value: `${number(run.live, 1)} · ${number(run.late, 2)}`,
   });
   results.detail(

@@ -47,5 +47,6 @@ export const GOALS = [
 
 /** Goals that no measurement can show, and where they are held instead. */
 export const HELD_BY_TESTS = {
-  kill: "held by tests: `end2end/tests/kill.spec.mjs`",
+  disconnects: "held by a test: `server/tests/it/disconnects.rs` (1,000 in `make test-long`)",
+  kill: "held by tests: `server/tests/it/kill_matrix.rs`, `kill_postgres.rs` (50 random kills each in `make test-long`), `end2end/tests/kill.spec.mjs`",
 };
