@@ -7,7 +7,7 @@ use protocol::Extra;
 use protocol::fold::RunState;
 use protocol::frame::ClientFrame;
 use protocol::id::{NodeId, RunId};
-use protocol::op::{NodeOutput, Op};
+use protocol::op::{NodeOutput, NodeUpdated, Op};
 use protocol::state::{Channel, RunStatus};
 use server::store::test_support::TestDatabase;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -47,25 +47,36 @@ async fn a_viewer_of_one_frame_a_second_and_a_fast_one_both_get_all_of_it() {
 
     let id = run.clone();
     let write = async move {
-        let mut offsets = [0_u64; 2];
+        let mut offset = 0;
         let mut ticks = interval(Duration::from_millis(10));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
         for _ in 0..seconds * 100 {
             ticks.tick().await;
             for number in 0..OPS_PER_SECOND / 100 {
-                // Two texts in turn: ops of one text would be merged.
-                let place = usize::from(number % 2 == 0);
-                let text = format!("{} ", offsets[place]);
-                let channel = [Channel::Log, Channel::Result][place];
+                // Text and titles in turn: ops of one text would be merged.
+                if number % 2 == 0 {
+                    let title = NodeUpdated {
+                        node_id: NodeId::root(&id),
+                        status: None,
+                        title: Some(format!("at {offset}")),
+                        progress: None,
+                        started_at: None,
+                        extra: Extra::new(),
+                    };
+                    writer.write(Op::NodeUpdated(title)).await;
+                    continue;
+                }
+                let text = format!("{offset} ");
+                let length = text.len() as u64;
                 let output = NodeOutput {
                     node_id: NodeId::root(&id),
-                    channel,
-                    offset: offsets[place],
-                    text: text.clone(),
+                    channel: Channel::Log,
+                    offset,
+                    text,
                     extra: Extra::new(),
                 };
                 writer.write(Op::NodeOutput(output)).await;
-                offsets[place] += text.len() as u64;
+                offset += length;
             }
         }
         writer.write(run_is(RunStatus::Cancelled)).await;
