@@ -2,7 +2,8 @@
 //!
 //! A [`RunState`] behind a lock is the truth; beside it stands one trigger for each piece that anything on the page
 //! reads. Taking in ops changes the state at once and notes which pieces changed; their readers are told once per
-//! animation frame, so that many deltas cost one update of the page.
+//! animation frame, so that many deltas cost one update of the page. What only grows is told every other frame, or less
+//! often where drawing takes long: nobody reads faster, and it halves what a stream costs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -87,6 +88,12 @@ struct Changed {
     pieces: HashSet<Piece>,
     everything: bool,
     is_scheduled: bool,
+    /// When the readers were told last, in milliseconds of the browser's clock.
+    #[cfg(feature = "hydrate")]
+    told_at: f64,
+    /// How long what only grows waits after that.
+    #[cfg(feature = "hydrate")]
+    pause: f64,
 }
 
 impl PartialEq for RunStore {
@@ -309,7 +316,7 @@ impl RunStore {
         if document().hidden() {
             set_timeout(move || store.flush(), Duration::from_millis(250));
         } else {
-            request_animation_frame(move || store.flush());
+            at_frame(store);
         }
     }
 
@@ -317,6 +324,45 @@ impl RunStore {
     fn schedule(&self) {
         self.flush();
     }
+}
+
+/// Tells the readers at the next frame, or at a later one if they were told just now.
+#[cfg(feature = "hydrate")]
+fn at_frame(store: RunStore) {
+    request_animation_frame(move || {
+        let now = js_sys::Date::now();
+        {
+            let mut changed = lock(&store.0.changed);
+            let is_soon = (0.0..changed.pause).contains(&(now - changed.told_at));
+            if is_soon && !changed.everything && changed.pieces.iter().all(only_grows) {
+                drop(changed);
+                return at_frame(store);
+            }
+            changed.told_at = now;
+        }
+        store.flush();
+        // After the frame is drawn.
+        set_timeout(
+            move || {
+                let took = js_sys::Date::now() - now;
+                lock(&store.0.changed).pause = (2.0 * took).clamp(PAUSE[0], PAUSE[1]);
+            },
+            std::time::Duration::ZERO,
+        );
+    });
+}
+
+/// What only grows is told so many milliseconds after it was told last, at least and at most: less than two frames of 60 a
+/// second where drawing is quick, and else twice what drawing took, so that a slow machine has time for its reader.
+#[cfg(feature = "hydrate")]
+const PAUSE: [f64; 2] = [25.0, 100.0];
+
+#[cfg(feature = "hydrate")]
+fn only_grows(piece: &Piece) -> bool {
+    matches!(
+        piece,
+        Piece::Seq | Piece::Content(_) | Piece::Output(..) | Piece::Streams
+    )
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
