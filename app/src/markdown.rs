@@ -8,19 +8,29 @@
 //! - At the end the pieces equal those of [`render`], whatever the sizes of the deltas.
 //! - The one exception: a piece with a reference whose definition comes later is rendered again, alone
 //!   ([`Changes::changed`]).
+//! - Pieces stand in the page in parts (`parts`); of a long text those that are far from what is seen are not in the page
+//!   (`window`).
 //! - While the text grows, a marker that is not decided (a fence's opener, `**`, `[text](`) is not shown, and the text it
 //!   stands before is plain (`live`).
 //! - Raw HTML is text, links lead to http, https, mailto or relative targets only, and no image is loaded without a click
 //!   (`write`, `target`). What the server renders passes a sanitiser as well (`wall`).
 
 mod definitions;
+#[cfg(any(test, feature = "hydrate"))]
+mod grown;
 mod live;
 mod parse;
+mod parts;
 mod stream;
 mod target;
 pub mod view;
 #[cfg(any(test, feature = "ssr"))]
 mod wall;
+#[cfg_attr(
+    not(any(test, feature = "hydrate")),
+    expect(dead_code, reason = "only the browser leaves something out")
+)]
+mod window;
 mod write;
 
 #[cfg(test)]
@@ -28,6 +38,7 @@ mod tests;
 
 pub use stream::{Changes, StreamingMarkdown};
 pub use view::{MarkdownText, MarkdownView, ReadText};
+pub use window::MOST as MOST_ELEMENTS;
 
 use std::ops::Range;
 

@@ -14,6 +14,7 @@ use super::group::ToolGroup;
 use super::words;
 use crate::data::port::Earlier;
 use crate::data::run_store::{Piece, RunStore};
+use crate::markdown::MOST_ELEMENTS;
 
 /// The place that the address of the page leads to, in context.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ fn weight(block: &Block) -> usize {
     /// Bytes of Markdown for each element.
     const BYTES: usize = 24;
     match &block.body {
-        BlockBody::Text(content) => 3 + content.text.len() / BYTES,
+        BlockBody::Text(content) => 3 + (content.text.len() / BYTES).min(MOST_ELEMENTS),
         BlockBody::Reasoning { .. } => 12,
         BlockBody::ToolRef(_) => 32,
         BlockBody::Refusal(_) | BlockBody::Unsupported { .. } => 8,

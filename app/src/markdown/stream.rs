@@ -76,8 +76,20 @@ impl StreamingMarkdown {
     }
 
     /// Takes the whole text so far. If it does not start with what was known, everything starts over.
+    ///
+    /// While a text grows only its first and its newest known bytes are compared, so that this costs the same at any length;
+    /// at its end all of it is.
     pub fn sync(&mut self, whole: &str, finished: bool) -> Changes {
-        let grew = match whole.strip_prefix(self.source.as_str()) {
+        let known = self.source.as_str();
+        let delta = if finished {
+            whole.strip_prefix(known)
+        } else {
+            whole
+                .split_at_checked(known.len())
+                .filter(|(old, _)| is_likely_same(old.as_bytes(), known.as_bytes()))
+                .map(|(_, delta)| delta)
+        };
+        let grew = match delta {
             Some(delta) if !self.finished || (delta.is_empty() && finished) => self.push(delta),
             _ => {
                 *self = Self {
@@ -302,6 +314,17 @@ impl StreamingMarkdown {
         }
         changed
     }
+}
+
+/// Whether two texts of one length have the same beginning and the same end.
+fn is_likely_same(one: &[u8], other: &[u8]) -> bool {
+    /// Bytes that are compared at each side.
+    const SIDE: usize = 512;
+    let end = one.len().saturating_sub(SIDE);
+    let sides = [0..SIDE.min(one.len()), end..one.len()];
+    sides
+        .into_iter()
+        .all(|side| one.get(side.clone()) == other.get(side))
 }
 
 /// The opener of a fenced code block.

@@ -1,7 +1,9 @@
 //! Every prefix of a text against the whole, hostile texts, and what a long text costs.
 
 mod corpus;
+mod grown;
 mod hostile;
+mod parts;
 mod prefixes;
 mod rendering;
 

@@ -1,8 +1,9 @@
 //! The component: server-rendered whole, then grown in the browser.
 //!
-//! The page's HTML is one `div.md` with a `div.md__piece` for each closed piece and a `div.md__tail` for the rest. The view
-//! tree knows only the root, so hydration touches nothing within; from then on closed pieces are appended to the DOM and
-//! the tail is set, at most once a frame.
+//! The page's HTML is one `div.md` with a `div.md__piece` for each closed piece, several of them in each `div.md__part`, and
+//! a `div.md__tail` for the rest. The view tree knows only the root, so hydration touches nothing within; from then on
+//! closed pieces are appended to the DOM and the tail is set, at most once a frame. Of a long text the parts that are far
+//! from what is seen leave the DOM, and come again (`browser::page`).
 
 #[cfg(not(feature = "ssr"))]
 use std::borrow::Cow;
@@ -12,9 +13,10 @@ use leptos::ev::MouseEvent;
 use leptos::html::Div;
 use leptos::prelude::*;
 
-use super::StreamingMarkdown;
+use super::parts::Parts;
 #[cfg(feature = "ssr")]
 use super::wall::passed;
+use super::{Piece, StreamingMarkdown};
 
 /// Gives the whole text so far to its callback, and subscribes the effect that calls it to the text's changes.
 pub type ReadText = Arc<dyn Fn(&mut dyn FnMut(&str)) + Send + Sync>;
@@ -75,17 +77,28 @@ pub fn MarkdownText(
 /// What stands within the root.
 fn markup(text: &mut StreamingMarkdown) -> String {
     let tail = text.tail_html();
-    let length: usize = text.pieces().iter().map(|piece| piece.html.len() + 32).sum();
-    let mut html = String::with_capacity(length + tail.len() + 32);
-    for piece in text.pieces() {
-        html.push_str("<div class=\"md__piece\">");
-        html.push_str(&passed(&piece.html));
+    let length: usize = text.pieces().iter().map(|piece| piece.html.len() + 36).sum();
+    let mut html = String::with_capacity(length + tail.len() + 64);
+    for part in Parts::of(text.pieces()).all() {
+        html.push_str("<div class=\"md__part\">");
+        push_pieces(
+            &mut html,
+            text.pieces().get(part.pieces.clone()).unwrap_or_default(),
+        );
         html.push_str("</div>");
     }
     html.push_str("<div class=\"md__tail\">");
     html.push_str(&passed(&tail));
     html.push_str("</div>");
     html
+}
+
+fn push_pieces(html: &mut String, pieces: &[Piece]) {
+    for piece in pieces {
+        html.push_str("<div class=\"md__piece\">");
+        html.push_str(&passed(&piece.html));
+        html.push_str("</div>");
+    }
 }
 
 /// The browser does without the second wall.
@@ -117,8 +130,7 @@ mod tests {
             let read: ReadText = Arc::new(|give| give("# A\n\nb **c"));
             view! { <MarkdownView id_prefix="b1" read finished=Signal::stored(false)/> }.to_html()
         });
-        let within =
-            "<div class=\"md__piece\"><h2>A</h2></div><div class=\"md__tail\"><p>b c</p></div></div>";
+        let within = "<div class=\"md__part\"><div class=\"md__piece\"><h2>A</h2></div></div><div class=\"md__tail\"><p>b c</p></div></div>";
         assert!(
             html.starts_with("<div class=\"md ") && html.contains("md--live\">"),
             "{html}"
@@ -132,7 +144,7 @@ mod tests {
         let html = owner.with(|| view! { <MarkdownText id_prefix="b1" source="a **b**"/> }.to_html());
         assert!(
             html.contains(
-                "<div class=\"md__piece\"><p>a <strong>b</strong></p></div><div class=\"md__tail\"></div>"
+                "<div class=\"md__part\"><div class=\"md__piece\"><p>a <strong>b</strong></p></div></div><div class=\"md__tail\"></div>"
             ),
             "{html}"
         );

@@ -16,6 +16,8 @@ use super::definitions::Definitions;
 use super::parse::Spanned;
 use escape::escape;
 pub(super) use escape::is_escaped;
+#[cfg(any(test, feature = "hydrate"))]
+pub(super) use escape::unescape;
 
 /// Elements within elements; deeper ones are left out, their text stays. Browsers nest up to 512.
 const MAX_DEPTH: usize = 48;

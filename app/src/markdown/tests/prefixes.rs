@@ -84,6 +84,15 @@ fn a_text_that_is_no_continuation_starts_over() {
     assert_eq!(streaming.source(), "other\n\ntext\n\nend");
 }
 
+#[test]
+fn a_text_that_differs_in_its_middle_starts_over_at_its_end() {
+    let text = |middle: &str| ["start. ".repeat(200).as_str(), middle, &" end.".repeat(200)].concat();
+    let mut streaming = StreamingMarkdown::new("p");
+    streaming.sync(&text("one"), false);
+    assert!(streaming.sync(&text("two"), true).restarted);
+    assert_eq!(streaming.source(), text("two"));
+}
+
 /// Letters and digits that a reader sees.
 fn seen(html: &str) -> String {
     let mut text = String::new();

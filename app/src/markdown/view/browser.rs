@@ -1,7 +1,11 @@
 //! The browser's part: keeps the DOM with the text.
 
+mod page;
+mod tail;
+mod watch;
+
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use leptos::html::Div;
 use leptos::prelude::*;
@@ -9,6 +13,7 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use web_sys::{Document, Element, MouseEvent, Node};
 
+use self::page::Page;
 use super::{ReadText, markup};
 use crate::markdown::StreamingMarkdown;
 use crate::ui::copy_text;
@@ -16,11 +21,14 @@ use crate::ui::copy_text;
 /// How long a button says that it has copied.
 const COPIED_FOR: std::time::Duration = std::time::Duration::from_millis(1500);
 
+/// A text, and what is in the page of it.
 struct Shown {
     text: StreamingMarkdown,
-    /// How many pieces are in the DOM; none are known before the first update.
-    pieces: Option<usize>,
+    /// The tail's HTML in the page.
     tail: String,
+    /// None is known before the first update.
+    page: Option<Page>,
+    me: Weak<RefCell<Self>>,
 }
 
 /// Follows the text from now on. What it reads changes at most once a frame, within the frame that draws it, so the
@@ -32,11 +40,14 @@ pub(super) fn follow(
     finished: Signal<bool>,
 ) {
     let tail = text.tail_html();
-    let shown = Rc::new(RefCell::new(Shown {
-        text,
-        pieces: None,
-        tail,
-    }));
+    let shown = Rc::new_cyclic(|me| {
+        RefCell::new(Shown {
+            text,
+            tail,
+            page: None,
+            me: me.clone(),
+        })
+    });
     Effect::new(move |_| {
         let finished = finished.get();
         let Some(root) = root.get() else {
@@ -44,67 +55,57 @@ pub(super) fn follow(
             read(&mut |_| {});
             return;
         };
-        let root: &Element = &root;
-        read(&mut |whole| shown.borrow_mut().update(root, whole, finished));
+        read(&mut |whole| shown.borrow_mut().update(&root, whole, finished));
     });
 }
 
 impl Shown {
     fn update(&mut self, root: &Element, whole: &str, finished: bool) {
         let changes = self.text.sync(whole, finished);
-        let Some(tail) = root.last_element_child() else {
-            return;
-        };
-        // Elements only: the framework may leave a marker of its own among the nodes.
-        let children = root.children();
-        let in_page = self
-            .pieces
-            .unwrap_or(children.length().saturating_sub(1) as usize);
-        let count = self.text.pieces().len();
-        if changes.restarted || in_page > count {
+        let is_first = self.page.is_none();
+        let known = self.page.take().filter(|_| !changes.restarted);
+        let in_page = known.or_else(|| Page::of(root, self.text.pieces(), self.me.clone()));
+        let Some(mut page) = in_page.filter(|_| !changes.restarted) else {
             root.set_inner_html(&markup(&mut self.text));
             self.tail = self.text.tail_html();
-            self.pieces = Some(count);
+            self.page = Page::of(root, self.text.pieces(), self.me.clone());
             return;
-        }
-        let is_first = self.pieces.is_none();
-        // What the server sent is older than the text here: a reference may have been defined since.
-        let is_behind = is_first && in_page != count;
-        for (index, piece) in self.text.pieces().iter().enumerate().take(in_page) {
-            let is_changed = changes.changed.contains(&index);
-            if !is_changed && !is_behind {
-                continue;
-            }
-            let element = u32::try_from(index).ok().and_then(|index| children.item(index));
-            if let Some(element) = element
-                && (is_changed || element.inner_html() != piece.html)
-            {
-                element.set_inner_html(&piece.html);
-            }
-        }
-        if let Some(document) = document_of(root) {
-            for piece in self.text.pieces().iter().skip(in_page) {
-                let Ok(element) = document.create_element("div") else {
-                    return;
-                };
-                element.set_class_name("md__piece");
-                element.set_inner_html(&piece.html);
-                if root.insert_before(&element, Some(&tail)).is_err() {
-                    return;
-                }
-            }
-        }
-        self.pieces = Some(count);
-        let html = self.text.tail_html();
-        let is_same = if is_first {
-            tail.inner_html() == html
-        } else {
-            self.tail == html
         };
-        if !is_same {
-            tail.set_inner_html(&html);
+        let pieces = self.text.pieces();
+        // Before anything is written, so that the layout is known.
+        if page.is_heavy() {
+            page.settle(pieces);
         }
+        // What the server sent is older than the text here: a reference may have been defined since.
+        let is_behind = is_first && page.pieces() != pieces.len();
+        let changed = if is_behind {
+            (0..page.pieces()).collect()
+        } else {
+            changes.changed
+        };
+        for index in changed {
+            if let Some(piece) = pieces.get(index) {
+                page.change(index, piece);
+            }
+        }
+        page.close(pieces);
+        let html = self.text.tail_html();
+        if is_first {
+            self.tail = page.tail().inner_html();
+        }
+        tail::set(page.tail(), &self.tail, &html);
         self.tail = html;
+        self.page = Some(page);
+    }
+
+    /// Looks anew at what shall be in the page, or brings in everything.
+    fn look(&mut self, all: bool) {
+        let pieces = self.text.pieces();
+        match &mut self.page {
+            Some(page) if all => page.show_all(pieces),
+            Some(page) => page.settle(pieces),
+            None => {}
+        }
     }
 }
 

@@ -32,3 +32,10 @@ pub(super) fn escape(out: &mut String, text: &str, in_attribute: bool) {
     }
     out.push_str(text.get(written..).unwrap_or_default());
 }
+
+/// The text that was written between tags.
+#[cfg(any(test, feature = "hydrate"))]
+pub(in crate::markdown) fn unescape(html: &str) -> String {
+    let text = html.replace("&lt;", "<").replace("&gt;", ">");
+    text.replace("&nbsp;", "\u{a0}").replace("&amp;", "&")
+}
