@@ -23,6 +23,7 @@ pub mod run_info;
 pub mod run_view;
 pub mod scope;
 pub mod tool_row;
+pub mod views;
 pub mod words;
 
 #[cfg(test)]

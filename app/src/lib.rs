@@ -9,6 +9,8 @@
 pub mod content;
 pub mod data;
 pub mod details;
+#[cfg(feature = "hydrate")]
+mod highlight;
 pub mod markdown;
 pub mod routes;
 pub mod shell;
@@ -71,7 +73,10 @@ pub fn App() -> impl IntoView {
     }
     provide_context(clock);
     provide_context(expansion);
-    provide_context(Live::new(clock));
+    let live = Live::new(clock);
+    #[cfg(feature = "hydrate")]
+    highlight::start(live);
+    provide_context(live);
     view! {
         <Title text="Runloom"/>
         <Router>

@@ -1,5 +1,7 @@
 //! Bodies of the HTTP calls.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, SessionId};
@@ -227,6 +229,86 @@ pub struct TranscriptSummary {
     pub path: String,
     /// Its length in bytes.
     pub bytes: u64,
+}
+
+/// The most bytes of a text of `POST /api/highlight`.
+pub const HIGHLIGHT_BYTES: usize = 64 * 1024;
+
+/// Body of `POST /api/highlight`: a text and what to tell apart in it, the words of a language or the matches of a pattern.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HighlightText {
+    /// The text, at most 64 KiB.
+    pub text: String,
+    /// The name of a language, or the ending of its files' names. One that is not known has no words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// A regular expression that is matched against single lines, as the tool `search_files` does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Whether `a` and `A` differ in the pattern; they do when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_sensitive: Option<bool>,
+}
+
+/// Answer to `POST /api/highlight`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Highlighted {
+    /// Of each class its places in the text, in order: where one starts, how long it is, and so on, in UTF-16 code units.
+    pub places: BTreeMap<PlaceClass, Vec<u32>>,
+}
+
+/// What a place in a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PlaceClass {
+    /// A comment.
+    Comment,
+    /// A line that a change takes out.
+    Deleted,
+    /// The name of something: a function, a type, a key.
+    Function,
+    /// A line that a change brings in.
+    Inserted,
+    /// A word of the language.
+    Keyword,
+    /// What a pattern matches.
+    Match,
+    /// A number or another constant.
+    Number,
+    /// A text within.
+    String,
+}
+
+impl PlaceClass {
+    /// All classes.
+    pub const ALL: &[Self] = &[
+        Self::Comment,
+        Self::Deleted,
+        Self::Function,
+        Self::Inserted,
+        Self::Keyword,
+        Self::Match,
+        Self::Number,
+        Self::String,
+    ];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Comment => "comment",
+            Self::Deleted => "deleted",
+            Self::Function => "function",
+            Self::Inserted => "inserted",
+            Self::Keyword => "keyword",
+            Self::Match => "match",
+            Self::Number => "number",
+            Self::String => "string",
+        }
+    }
 }
 
 /// An error, as RFC 9457 shapes it (`application/problem+json`).

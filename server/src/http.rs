@@ -10,6 +10,7 @@ pub mod error;
 mod extract;
 mod forms;
 mod health;
+mod highlight;
 mod nodes;
 mod openapi;
 mod pages;

@@ -4,42 +4,73 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 /// The top-level fields of an object, as far as they have come, in their order. Strings are unescaped; numbers and words
-/// stand as they were written; arrays and objects are empty.
+/// stand as they were written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fields(Vec<(String, String)>);
+pub struct Fields {
+    texts: Vec<(String, String)>,
+    /// Arrays and objects, as JSON.
+    nested: Vec<(String, String)>,
+}
 
 impl Fields {
     /// Reads what is there. What is not an object has no fields.
     pub fn read(text: &str) -> Self {
-        let mut fields = Vec::new();
+        let mut fields = Self::default();
         let mut chars = text.chars().peekable();
         if skip_space(&mut chars) == Some('{') {
             chars.next();
             while let Some((name, value)) = field(&mut chars) {
-                if let Some(value) = value {
-                    fields.push((name, value));
+                match value {
+                    Value::Missing => {}
+                    Value::Text(value) => fields.texts.push((name, value)),
+                    Value::Nested(value) => fields.nested.push((name, value)),
                 }
             }
         }
-        Self(fields)
+        fields
     }
 
     /// The value of a field that has come and is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
+        self.texts
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
             .filter(|value| !value.is_empty())
     }
 
+    /// The value of the first of several fields that has come and is not empty.
+    pub fn any(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.get(name))
+    }
+
+    /// Whether a field has come, also one that is empty.
+    pub fn has(&self, name: &str) -> bool {
+        self.texts.iter().any(|(known, _)| known == name)
+    }
+
+    /// An array or object, as JSON, as far as it has come.
+    pub fn nested(&self, name: &str) -> Option<&str> {
+        self.nested
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
     /// The first field that is not empty.
     pub fn first(&self) -> Option<&str> {
-        self.0
+        self.texts
             .iter()
             .map(|(_, value)| value.as_str())
             .find(|value| !value.is_empty())
     }
+}
+
+/// What came of a field after its name.
+enum Value {
+    Missing,
+    Text(String),
+    Nested(String),
 }
 
 type Input<'a> = Peekable<Chars<'a>>;
@@ -53,7 +84,7 @@ fn skip_space(chars: &mut Input<'_>) -> Option<char> {
 }
 
 /// The next field; its value is missing while nothing of it has come.
-fn field(chars: &mut Input<'_>) -> Option<(String, Option<String>)> {
+fn field(chars: &mut Input<'_>) -> Option<(String, Value)> {
     if skip_space(chars)? != '"' {
         return None;
     }
@@ -64,17 +95,14 @@ fn field(chars: &mut Input<'_>) -> Option<(String, Option<String>)> {
     }
     chars.next();
     match skip_space(chars) {
-        None => Some((name, None)),
+        None => Some((name, Value::Missing)),
         Some('"') => {
             chars.next();
             let mut value = String::new();
             string_into(chars, &mut value);
-            Some((name, Some(value)))
+            Some((name, Value::Text(value)))
         }
-        Some('{' | '[') => {
-            skip_nested(chars);
-            Some((name, Some(String::new())))
-        }
+        Some('{' | '[') => Some((name, Value::Nested(nested(chars)))),
         Some(_) => {
             let mut value = String::new();
             while let Some(next) =
@@ -82,7 +110,7 @@ fn field(chars: &mut Input<'_>) -> Option<(String, Option<String>)> {
             {
                 value.push(next);
             }
-            Some((name, Some(value)))
+            Some((name, Value::Text(value)))
         }
     }
 }
@@ -137,24 +165,27 @@ fn escape(chars: &mut Input<'_>) -> Option<char> {
     Some(char::from_u32(joined).unwrap_or(char::REPLACEMENT_CHARACTER))
 }
 
-/// Skips an array or an object, without recursion.
-fn skip_nested(chars: &mut Input<'_>) {
+/// An array or an object as it is written, without recursion.
+fn nested(chars: &mut Input<'_>) -> String {
+    let mut written = String::new();
     let mut depth = 0_usize;
+    let mut is_string = false;
     while let Some(next) = chars.next() {
+        written.push(next);
         match next {
-            '{' | '[' => depth += 1,
-            '}' | ']' => {
+            '\\' if is_string => written.extend(chars.next()),
+            '"' => is_string = !is_string,
+            '{' | '[' if !is_string => depth += 1,
+            '}' | ']' if !is_string => {
                 depth -= 1;
                 if depth == 0 {
-                    return;
+                    break;
                 }
-            }
-            '"' => {
-                string_into(chars, &mut String::new());
             }
             _ => {}
         }
     }
+    written
 }
 
 #[cfg(test)]
@@ -169,6 +200,7 @@ mod tests {
         assert_eq!(fields.get("lines"), Some("12"));
         assert_eq!(fields.get("end"), Some("true"));
         assert_eq!(fields.get("deep"), None);
+        assert_eq!(fields.nested("deep"), Some(r#"{"x": ["}"]}"#));
         assert_eq!(Fields::read(r#"{"path": "src/a"#).get("path"), Some("src/a"));
         assert_eq!(Fields::read(r#"{"path": "src/a\"#).get("path"), Some("src/a"));
         assert_eq!(Fields::read(r#"{"pa"#).first(), None);
@@ -182,8 +214,10 @@ mod tests {
         assert_eq!(last.get("text"), Some("one 😀 two\\ three"));
         assert_eq!(last.get("n"), Some("-1.5e3"));
         for (end, _) in whole.char_indices() {
-            for (name, value) in Fields::read(&whole[..end]).0 {
-                let known = last.0.iter().find(|(known, _)| *known == name).unwrap();
+            let Fields { texts, nested } = Fields::read(&whole[..end]);
+            for (name, value) in texts.into_iter().chain(nested) {
+                let mut all = last.texts.iter().chain(&last.nested);
+                let known = all.find(|(known, _)| *known == name).unwrap();
                 assert!(known.1.starts_with(&value), "{name}: {value:?} at {end}");
             }
         }

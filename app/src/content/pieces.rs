@@ -41,6 +41,13 @@ pub const PLAIN: Measure = Measure {
     most: 4,
 };
 
+/// Plain text of which each line may make elements, or have its colours.
+pub const CODE: Measure = Measure {
+    cut: Cut::Line,
+    step: 32 * 1024,
+    most: 8,
+};
+
 /// How much of a text, the end of which is not here, makes a piece: it ends in the second half of the text.
 pub fn cut(text: &str, at: Cut) -> usize {
     let half = text.len() / 2;

@@ -3,6 +3,7 @@
 mod chip;
 mod fixture;
 mod going_on;
+mod views;
 
 use leptos::prelude::*;
 use protocol::model::{BlockBody, Content, ErrorInfo, ToolRef};

@@ -3,12 +3,13 @@
 
 mod facts;
 
+use leptos::either::Either;
 use leptos::prelude::*;
 use protocol::id::{AttemptId, BlockId, NodeId};
 use protocol::state::NodeKind;
 
 pub use facts::Call;
-use facts::Row;
+use facts::{Meta, Row};
 
 use super::io::IoSections;
 use super::llm_node_content::LEVELS;
@@ -101,6 +102,14 @@ pub fn ToolRow(
             "row__meta"
         }
     };
+    let meta_words = move || match meta.get() {
+        Meta::Words(words) => Either::Left(words),
+        Meta::Change(change) => Either::Right(view! {
+            <span class="plus">{format!("+{}", change.added)}</span>
+            " "
+            <span class="minus">{format!("−{}", change.removed)}</span>
+        }),
+    };
     let bar = move || {
         progress.get().map(|(done, total)| {
             let label = format!("{} progress", tool.get_untracked());
@@ -166,7 +175,7 @@ pub fn ToolRow(
                     <span class="row__sum" class=("row__sum--err", move || summary.with(|summary| summary.is_error))>
                         {move || summary.with(|summary| summary.text.clone())}
                     </span>
-                    <span class=meta_class>{meta}</span>
+                    <span class=meta_class>{meta_words}</span>
                     <StateMark state/>
                     <time class="row__time">{time}</time>
                 </button>

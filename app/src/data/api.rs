@@ -8,7 +8,8 @@ mod browser {
     use futures::future::{try_join, try_join_all};
     use gloo_net::http::{Request, RequestBuilder, Response};
     use protocol::api::{
-        CreateRun, CreateSession, Problem, RunCreated, RunDigest, SessionCreated, SessionList, SessionSummary,
+        CreateRun, CreateSession, HighlightText, Highlighted, Problem, RunCreated, RunDigest, SessionCreated,
+        SessionList, SessionSummary,
     };
     use protocol::fold::RunState;
     use protocol::id::{RunId, SessionId};
@@ -165,6 +166,11 @@ mod browser {
             place: lead.earlier,
             setup,
         })
+    }
+
+    /// The words of a text's language, or what a pattern matches in it.
+    pub async fn highlight(body: &HighlightText) -> Result<Highlighted, Problem> {
+        post(Request::post("/api/highlight"), body).await
     }
 
     /// A part of a text, from a byte on: at most `length` bytes, cut at a character.

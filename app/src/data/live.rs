@@ -59,6 +59,12 @@ impl Live {
         self.state.get()
     }
 
+    /// The same, read without subscribing; none when the page is gone.
+    #[cfg(feature = "hydrate")]
+    pub fn try_state(self) -> Option<ConnectionState> {
+        self.state.try_get_untracked()
+    }
+
     /// Errors of the stream and of the page's commands that have not been dismissed.
     pub fn problems(self) -> Vec<Problem> {
         self.problems.get()

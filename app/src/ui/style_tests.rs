@@ -106,8 +106,32 @@ const TEXT: &[(&[&str], &[&str])] = &[
     (&["err"], &["err-bg", "bg-raised"]),
     (&["on-inv"], &["inv"]),
     (
-        &["syn-kw", "syn-str", "syn-num", "syn-fn", "syn-com"],
-        &["bg-inset"],
+        &["syn-kw", "syn-str", "syn-num", "syn-fn", "syn-com", "ok", "err"],
+        &["bg", "bg-inset"],
+    ),
+    (
+        &[
+            "ansi-red",
+            "ansi-green",
+            "ansi-yellow",
+            "ansi-blue",
+            "ansi-magenta",
+            "ansi-cyan",
+        ],
+        &["bg"],
+    ),
+    (
+        &["fg"],
+        &[
+            "mark",
+            "line-strong",
+            "ansi-on-red",
+            "ansi-on-green",
+            "ansi-on-yellow",
+            "ansi-on-blue",
+            "ansi-on-magenta",
+            "ansi-on-cyan",
+        ],
     ),
 ];
 

@@ -4,8 +4,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::any;
 use protocol::api::{
-    CreateRun, CreateSession, NodeRecord, RunCreated, RunDigest, SessionCreated, SessionList, SessionSummary,
-    TranscriptSummary,
+    CreateRun, CreateSession, HighlightText, Highlighted, NodeRecord, RunCreated, RunDigest, SessionCreated,
+    SessionList, SessionSummary, TranscriptSummary,
 };
 use protocol::frame::{ClientFrame, ServerFrame};
 use protocol::op::Entry;
@@ -13,7 +13,7 @@ use protocol::snapshot::Snapshot;
 
 use super::error::ApiError;
 use super::openapi::{Call, document};
-use super::{AppState, nodes, runs, sessions, stream, transcripts};
+use super::{AppState, highlight, nodes, runs, sessions, stream, transcripts};
 
 /// Every call below `/api`.
 pub(super) fn calls() -> Vec<Call> {
@@ -134,6 +134,14 @@ pub(super) fn calls() -> Vec<Call> {
             "The whole content of a block.",
         )
         .ranged("text/plain; charset=utf-8"),
+        Call::post(
+            "/api/highlight",
+            highlight::highlight,
+            "highlight",
+            "Tells apart the words of a text's language, or marks what a pattern matches in it.",
+        )
+        .takes::<HighlightText>()
+        .answers::<Highlighted>(StatusCode::OK),
         Call::get(
             "/api/stream",
             stream::connect,

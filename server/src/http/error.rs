@@ -46,6 +46,12 @@ pub enum ApiError {
     /// The body is too long.
     #[error("The body is too long: at most {} bytes are taken.", super::MAX_BODY)]
     TooLong,
+    /// A text is longer than the call takes.
+    #[error("The text is too long: at most {most} bytes are taken.")]
+    LongText {
+        /// What is taken.
+        most: usize,
+    },
     /// A run could not be created.
     #[error("{0}")]
     Submit(SubmitError),
@@ -94,6 +100,7 @@ impl ApiError {
             Self::Malformed(_) => (StatusCode::BAD_REQUEST, "malformed_json"),
             Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json"),
             Self::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_long"),
+            Self::LongText { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "text_too_long"),
             Self::Submit(SubmitError::EmptyPrompt) => (StatusCode::UNPROCESSABLE_ENTITY, "empty_prompt"),
             Self::Submit(SubmitError::LongPrompt { .. }) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long")

@@ -99,21 +99,25 @@ impl Tool for SearchFiles {
     }
 }
 
-fn matcher(arguments: &Arguments) -> Result<RegexMatcher, ToolError> {
+/// Matches single lines.
+pub(crate) fn line_matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatcher, grep_regex::Error> {
     RegexMatcherBuilder::new()
-        .case_insensitive(arguments.case_sensitive == Some(false))
+        .case_insensitive(!case_sensitive)
         .crlf(true)
-        .build(&arguments.pattern)
-        .map_err(|error| {
-            ToolError::new(
-                "invalid_pattern",
-                format!(
-                    "The argument `pattern` is not a regular expression that can be searched for: \
+        .build(pattern)
+}
+
+fn matcher(arguments: &Arguments) -> Result<RegexMatcher, ToolError> {
+    line_matcher(&arguments.pattern, arguments.case_sensitive != Some(false)).map_err(|error| {
+        ToolError::new(
+            "invalid_pattern",
+            format!(
+                "The argument `pattern` is not a regular expression that can be searched for: \
                      {error}\nEscape what is meant literally with a backslash; matches over several lines \
                      are not possible."
-                ),
-            )
-        })
+            ),
+        )
+    })
 }
 
 /// The files to search, by a glob relative to the searched directory.

@@ -19,6 +19,7 @@ mod durable_snapshot;
 mod endings;
 mod harness;
 mod heartbeat;
+mod highlight;
 mod kill_matrix;
 mod kill_postgres;
 mod lagging;

@@ -5,7 +5,8 @@ use protocol::model::{BlockBody, Node, ToolRef};
 use protocol::state::{Channel, Executor, NodeKind, NodeStatus};
 
 use crate::content::partial_json::Fields;
-use crate::content::registry;
+use crate::content::registry::{self, Variant};
+use crate::content::views::{self, Change, Form, ansi};
 use crate::content::words;
 use crate::data::clock::PageClock;
 use crate::data::run_store::RunStore;
@@ -20,11 +21,23 @@ pub enum Call {
     Node(NodeId),
 }
 
+/// So many bytes of arguments that still arrive are read for the summary.
+const ARRIVING: usize = 16 * 1024;
+
 /// The one line about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) text: String,
     pub(super) is_error: bool,
+}
+
+/// What stands before the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meta {
+    /// A few words, or none.
+    Words(String),
+    /// Lines that came and went.
+    Change(Change),
 }
 
 /// A row and where it reads from.
@@ -98,7 +111,7 @@ impl Row {
         }
         let error = self.node(|node| {
             let end = node.state.end()?;
-            let first = words::first_line(&end.error.as_ref()?.message, 240);
+            let first = words::first_line(&ansi::plain(&end.error.as_ref()?.message), 240);
             let is_error = matches!(
                 end.status,
                 NodeStatus::Failed | NodeStatus::TimedOut | NodeStatus::Denied
@@ -113,8 +126,12 @@ impl Row {
         }
         let view = registry::view_of(&self.tool_name());
         let summary = self.node_id().and_then(|id| {
+            let is_arriving = self.run.node(&id, |node| node.state.status()) == Some(NodeStatus::Pending);
             self.run.output(&id, Channel::Arguments, |output| {
-                (view.summary)(&Fields::read(&output.text))
+                // While arguments arrive, what a delta costs must not grow with them.
+                let most = if is_arriving { ARRIVING } else { output.text.len() };
+                let known = &output.text[..output.text.floor_char_boundary(most)];
+                (view.summary)(&Fields::read(known))
             })
         });
         let title = || self.node(|node| words::first_line(&node.title, 240));
@@ -147,7 +164,39 @@ impl Row {
     }
 
     /// A few words before the state.
-    pub(super) fn meta(&self) -> String {
+    pub(super) fn meta(&self) -> Meta {
+        match self.change() {
+            Some(change) => Meta::Change(change),
+            None => Meta::Words(self.remark()),
+        }
+    }
+
+    /// How many lines a call that is done brought and took.
+    fn change(&self) -> Option<Change> {
+        let is_done = self.node(|node| node.state.status()) == Some(NodeStatus::Succeeded);
+        let view = registry::view_of(&self.tool_name());
+        if !is_done || !matches!(view.variant, Variant::Edit | Variant::Write) {
+            return None;
+        }
+        self.run
+            .output(&self.node_id()?, Channel::Arguments, |output| {
+                if output.content_ref.is_some() || output.is_open_preview() {
+                    return None;
+                }
+                let shape = (view.arguments)(&Fields::read(&output.text), &output.text)?;
+                let text = shape.text?;
+                Some(match shape.form {
+                    Form::Diff => views::count(&text),
+                    _ => Change {
+                        added: text.lines().count(),
+                        removed: 0,
+                    },
+                })
+            })
+            .flatten()
+    }
+
+    fn remark(&self) -> String {
         if let Some((done, total)) = self.progress() {
             return format!("{done}/{total}");
         }
