@@ -78,12 +78,12 @@ suite("rows", { speed: 20 }, (test) => {
       await simulator.open("rows:before-tools");
       await runThat(page, "all calls are over", (run) => {
         const rows = run.pieces.filter((piece) => piece.kind === "tool_ref");
-        return rows.length === KINDS.length && rows.every((row) => row.state === "failed");
+        return rows.length === KINDS.length && rows.every((row) => row.state === "not_run");
       });
       const seen = await boxes();
       assert.equal(seen.length, KINDS.length, "one element for each call");
       for (const [place, row] of seen.entries()) {
-        assert.ok(row.states.includes("pending") && row.states.includes("failed"), `${row.states}`);
+        assert.ok(row.states.includes("pending") && row.states.includes("not_run"), `${row.states}`);
         assert.equal(row.boxes.length, 1, `${KINDS[place]}: ${row.boxes.join("\n")}`);
         assert.ok(row.isThere);
       }
@@ -107,7 +107,7 @@ suite("rows", { speed: 20 }, (test) => {
     ]);
     await simulator.open("rows:edited");
     await simulator.reached("rows:before-code");
-    await runThat(page, "all calls are over", (run) => run.pieces.filter((piece) => piece.state === "failed").length === 6);
+    await runThat(page, "all calls are over", (run) => run.pieces.filter((piece) => piece.state === "not_run").length === 6);
     const icons = await tools(page).evaluateAll((rows) =>
       rows.map((row) => row.querySelector(".row__icon use").getAttribute("href")),
     );

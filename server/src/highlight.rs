@@ -2,7 +2,7 @@
 //!
 //! Places are numbers, never markup: the browser paints them over the text that it has, so neither the text nor its
 //! geometry can change by it, and nothing that a model wrote gets through as HTML. A text is read by one thread at a
-//! time, for at most [`TIME`], so that no text can keep the server busy; what was found is kept in memory.
+//! time, for at most [`TIME`] of work, so that no text can keep the server busy; what was found is kept in memory.
 
 mod cache;
 mod language;
@@ -20,8 +20,8 @@ use cache::{Cache, key};
 /// So many bytes of answers are kept.
 const KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// After so long the rest of a text stays plain.
-const TIME: Duration = Duration::from_millis(800);
+/// After so much of a processor's time the rest of a text stays plain.
+const TIME: Duration = Duration::from_secs(1);
 
 static KEPT: LazyLock<Mutex<Cache>> = LazyLock::new(|| Mutex::new(Cache::new(KEPT_BYTES)));
 static WORKERS: Semaphore = Semaphore::const_new(1);
@@ -57,7 +57,7 @@ pub async fn places(request: HighlightText) -> Result<Arc<Highlighted>, Failure>
         .map_err(|error| Failure::Broken(error.to_string()))?;
     let found = found?;
     let answer = Arc::new(found.places);
-    // A busy machine may have more time for it later.
+    // The first texts of a language take longer than later ones: its grammar is read with them.
     if found.is_whole {
         kept().put(key, Arc::clone(&answer));
     }
