@@ -27,4 +27,4 @@ pub mod words;
 
 #[cfg(test)]
 #[cfg(feature = "ssr")]
-mod tests;
+pub(crate) mod tests;

@@ -26,6 +26,8 @@ use data::live::Live;
 use routes::not_found::NotFound;
 use routes::session::SessionRoute;
 use routes::sessions::SessionsRoute;
+use shell::focus::Arrival;
+use shell::keys::Overlay;
 use ui::{IconSprite, THEME_SCRIPT};
 
 /// The whole document, as the server sends it.
@@ -72,6 +74,8 @@ pub fn App() -> impl IntoView {
     provide_context(clock);
     provide_context(expansion);
     provide_context(Live::new(clock));
+    provide_context(Arrival::new());
+    provide_context(Overlay::new());
     view! {
         <Title text="Runloom"/>
         <Router>
