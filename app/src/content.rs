@@ -28,4 +28,4 @@ pub mod words;
 
 #[cfg(test)]
 #[cfg(feature = "ssr")]
-mod tests;
+pub(crate) mod tests;

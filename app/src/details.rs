@@ -128,7 +128,7 @@ pub fn NodeDetails(
     };
     view! {
         <nav aria-label="Path"><ol class="crumbs">{crumbs}</ol></nav>
-        <h3 class="details__title" data-details-node=node_id.to_string()>
+        <h3 class="details__title" data-details-node=node_id.to_string() tabindex="-1">
             <Icon icon/>
             <code>{words::line(&name, NAME)}</code>
             <StateMark state/>

@@ -28,6 +28,8 @@ use data::live::Live;
 use routes::not_found::NotFound;
 use routes::session::SessionRoute;
 use routes::sessions::SessionsRoute;
+use shell::focus::Arrival;
+use shell::keys::Overlay;
 use ui::{IconSprite, THEME_SCRIPT};
 
 /// The whole document, as the server sends it.
@@ -77,6 +79,8 @@ pub fn App() -> impl IntoView {
     #[cfg(feature = "hydrate")]
     highlight::start(live);
     provide_context(live);
+    provide_context(Arrival::new());
+    provide_context(Overlay::new());
     view! {
         <Title text="Runloom"/>
         <Router>

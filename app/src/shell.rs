@@ -1,7 +1,10 @@
-//! What stands around the content: top bar, status, composer, scrolling.
+//! What stands around the content: top bar, status, composer, scrolling, keys.
 
 pub mod composer;
 pub mod connection;
+pub mod dialog;
+pub mod focus;
+pub mod keys;
 pub mod scroll;
 pub mod status_chip;
 pub mod stop;

@@ -1,18 +1,139 @@
 //! The execution tree: all nodes of all runs of the session, as they call each other.
+//!
+//! It is a flat [`list`] of the items that are to be seen, of which only those near the viewport are in the page
+//! ([`window`]); levels are told by attributes. Keys move in the list ([`step`]).
 
+mod facts;
+mod foot;
+mod item;
+mod list;
+#[cfg(any(feature = "hydrate", test))]
+mod step;
+mod window;
+
+#[cfg(feature = "hydrate")]
+mod browser;
+#[cfg(test)]
+#[cfg(feature = "ssr")]
+mod tests;
+
+use leptos::either::Either;
+use leptos::html::Div;
 use leptos::prelude::*;
-use protocol::id::NodeId;
-use protocol::state::{NodeKind, NodeStatus};
+use protocol::fold::RunState;
 
-use crate::content::partial_json::Fields;
-use crate::content::{registry, words};
-use crate::data::clock::PageClock;
+use self::foot::tree_foot;
+use self::item::tree_item;
+use self::list::{Key, List, Query};
+use self::window::View;
+use crate::content::words;
 use crate::data::expansion::{Expansion, Open};
-use crate::data::run_store::{Piece, RunStore};
-use crate::data::selection::Selection;
+use crate::data::run_store::RunStore;
+use crate::data::selection::{Selection, Way};
 use crate::data::session_store::SessionStore;
-use crate::ui::{Icon, IconName, StateKind, StateMark};
-use protocol::state::Channel;
+use crate::ui::{Icon, IconName, format};
+
+/// The tree and how it is moved in. A copy is another handle on it.
+#[derive(Clone, Copy)]
+struct Tree {
+    session: SessionStore,
+    selection: Selection,
+    expansion: StoredValue<Expansion>,
+    /// Every item is open until somebody closes it.
+    is_open: Signal<bool>,
+    /// What is searched for.
+    query: RwSignal<String>,
+    list: Memo<List>,
+    view: RwSignal<View>,
+    /// The item that the keyboard is at: the one that Tab leads to.
+    active: RwSignal<Option<Key>>,
+    /// What scrolls.
+    scroller: NodeRef<Div>,
+}
+
+impl Tree {
+    fn new(session: SessionStore, selection: Selection) -> Self {
+        let expansion = Expansion::use_context();
+        let is_open = Signal::stored(true);
+        let query = RwSignal::new(String::new());
+        let list = {
+            let expansion = expansion.clone();
+            Memo::new(move |_| {
+                let runs = session.runs();
+                match Query::of(&query.read()) {
+                    Some(query) => List::matching(&runs, &query),
+                    None => List::opened(&runs, &|key| expansion.row(&key.expansion(), is_open).get()),
+                }
+            })
+        };
+        // What a link leads to is in what the server renders.
+        let selected = selection.node_untracked().map(Key::Node);
+        let place = selected.and_then(|key| list.with_untracked(|list| list.place(&key)));
+        Self {
+            session,
+            selection,
+            expansion: StoredValue::new(expansion),
+            is_open,
+            query,
+            list,
+            view: RwSignal::new(View::rendered_at(place)),
+            active: RwSignal::new(None),
+            scroller: NodeRef::new(),
+        }
+    }
+
+    fn open(self, key: &Key) -> Open {
+        self.expansion
+            .with_value(|expansion| expansion.row(&key.expansion(), self.is_open))
+    }
+
+    /// The item that Tab leads to: where the keyboard was, else what is selected, else the first.
+    fn stop(self) -> Option<Key> {
+        let selected = || self.selection.node().map(Key::Node);
+        let active = self.active.get();
+        self.list.with(|list| {
+            let known = |key: &Key| list.place(key).is_some();
+            active
+                .filter(known)
+                .or_else(|| selected().filter(known))
+                .or_else(|| list.items().first().map(|item| item.key.clone()))
+        })
+    }
+
+    /// The user's choice of an item: a node is selected, and its row comes into view; a run opens or closes.
+    fn choose(self, key: &Key) {
+        match key {
+            Key::Run(_) => self.open(key).toggle(),
+            // A second choice of the selected node opens or closes it.
+            Key::Node(node) if untrack(|| self.selection.is(node)) && self.has_children(key) => {
+                self.open(key).toggle();
+            }
+            Key::Node(node) => self.selection.select(node.clone()),
+        }
+    }
+
+    fn has_children(self, key: &Key) -> bool {
+        self.list.with_untracked(|list| {
+            list.item(key)
+                .is_some_and(|item| item.branch != list::Branch::Leaf)
+        })
+    }
+
+    /// Opens what lies above a node. Gives its run.
+    #[cfg_attr(
+        not(any(feature = "hydrate", test)),
+        expect(dead_code, reason = "only the browser locates")
+    )]
+    fn open_path(self, node: &protocol::id::NodeId) -> Option<RunStore> {
+        let run = untrack(|| self.session.run_of(node))?;
+        let way = run.peek(|state| Way::to(state, node));
+        self.open(&Key::Run(run.run_id().clone())).set(true);
+        for above in way.path.into_iter().skip(1) {
+            self.open(&Key::Node(above)).set(true);
+        }
+        Some(run)
+    }
+}
 
 /// The panel at the left; on a phone a drawer.
 #[component]
@@ -20,7 +141,9 @@ pub fn TreePanel(
     /// The open session.
     session: SessionStore,
 ) -> impl IntoView {
-    let runs = Memo::new(move |_| session.runs());
+    let tree = Tree::new(session, Selection::use_context());
+    #[cfg(feature = "hydrate")]
+    browser::start(tree);
     view! {
         <aside class="side side--tree drawer" id="tree" popover="auto" aria-label="Execution tree">
             <div class="side__head">
@@ -35,354 +158,113 @@ pub fn TreePanel(
                     <Icon icon=IconName::X/>
                 </button>
             </div>
-            <ul class="tree">
-                <ForEnumerate
-                    each=move || runs.get()
-                    key=|run| run.run_id().clone()
-                    children=move |place, run| view! { <RunItem run number=Signal::derive(move || place.get() + 1)/> }
-                />
-            </ul>
-            <TreeFoot session/>
+            <TreeSearch tree/>
+            <TreeItems tree/>
+            {tree_foot(session)}
         </aside>
     }
 }
 
-/// So many children of a node are shown at first, and with each step more.
-const CHILDREN: usize = 50;
-
-/// What an item shows, besides its name.
-#[derive(Clone, PartialEq)]
-struct Facts {
-    state: StateKind,
-    name: String,
-    detail: String,
-    /// A tool's name is code, other names are words.
-    is_text: bool,
-}
-
+/// The field that leaves only what matches, with its path.
 #[component]
-fn RunItem(run: RunStore, number: Signal<usize>) -> impl IntoView {
-    let clock = PageClock::use_context();
-    let open = Expansion::use_context().row(&format!("tree/{}", run.run_id()), Signal::stored(true));
-    let root = {
-        let run = run.clone();
-        Memo::new(move |_| {
-            run.read(Piece::Nodes, |state| {
-                state.root().map(|root| root.node_id.clone())
+fn TreeSearch(tree: Tree) -> impl IntoView {
+    #[cfg(feature = "hydrate")]
+    let on_key = browser::on_search_key(tree);
+    #[cfg(not(feature = "hydrate"))]
+    let on_key = |_: leptos::ev::KeyboardEvent| {};
+    let found = Memo::new(move |_| {
+        tree.list.with(|list| {
+            let hits = list.hits()?;
+            // Of a long run only a part may be in the page, and only that is searched.
+            let is_whole = tree.session.runs().iter().all(|run| run.peek(RunState::is_whole));
+            let of = if is_whole { "" } else { " of what is loaded" };
+            Some(match hits {
+                0 => format!("Nothing{of} matches"),
+                hits => format!("{}{of}", words::counted_as(hits, "match", "matches")),
             })
         })
-    };
-    let children = {
-        let run = run.clone();
-        Memo::new(move |_| root.get().map(|root| run.children(&root)).unwrap_or_default())
-    };
-    let facts = {
-        let run = run.clone();
-        Memo::new(move |_| {
-            let prompt = run.read(Piece::Messages, |state| {
-                state
-                    .messages()
-                    .first()
-                    .map(|message| words::line(&message.text, 60))
-                    .unwrap_or_default()
-            });
-            Facts {
-                state: words::run_state(run.status()),
-                name: format!("Run {}", number.get()),
-                detail: prompt,
-                is_text: true,
-            }
+    });
+    view! {
+        <div class="tree__search">
+            <label class="field">
+                <Icon icon=IconName::Search small=true/>
+                <span class="sr-only">"Search the tree"</span>
+                <input
+                    type="search"
+                    id="tree-search"
+                    placeholder="Search"
+                    autocomplete="off"
+                    prop:value=move || tree.query.get()
+                    on:input=move |event| tree.query.set(event_target_value(&event))
+                    on:keydown=on_key
+                />
+            </label>
+            <p class="tree__found" role="status">{found}</p>
+        </div>
+    }
+}
+
+/// The items that are in the page, with room for those before and after.
+#[component]
+fn TreeItems(tree: Tree) -> impl IntoView {
+    let count = Memo::new(move |_| tree.list.with(|list| list.items().len()));
+    let range = Memo::new(move |_| tree.view.get().range(count.get()));
+    let keys = Memo::new(move |_| {
+        let range = range.get();
+        tree.list.with(|list| {
+            let items = list.items().get(range).unwrap_or_default();
+            items.iter().map(|item| item.key.clone()).collect::<Vec<_>>()
         })
-    };
-    let time = {
-        let run = run.clone();
-        move || {
-            let span = root.get().and_then(|root| {
-                run.node(&root, |node| {
-                    (node.announced_at, node.state.end().map(|end| end.finished_at))
-                })
-            });
-            span.map(|(start, end)| words::span(Some(start), end, clock))
-                .unwrap_or_default()
-        }
-    };
-    let select = Callback::new({
-        let open = open.clone();
-        move |()| open.toggle()
     });
-    view! {
-        <li>
-            <TreeItem
-                id=run.run_id().to_string()
-                facts
-                time=Signal::derive(time)
-                open
-                children
-                is_current=Signal::stored(false)
-                select
-                run=run.clone()
-            />
-        </li>
-    }
-}
-
-/// An item and what lies below it. Its type is erased, because it holds itself.
-fn node_item(run: RunStore, node_id: NodeId) -> AnyView {
-    let clock = PageClock::use_context();
-    let selection = Selection::use_context();
-    let open = Expansion::use_context().row(&format!("tree/{node_id}"), Signal::stored(true));
-    let children = {
-        let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| run.children(&node_id))
+    let stop = Memo::new(move |_| tree.stop());
+    // While the item that Tab leads to is not in the page, the tree itself is where it leads to.
+    let own_stop = move || {
+        let is_there =
+            stop.with(|stop| keys.with(|keys| stop.as_ref().is_some_and(|key| keys.contains(key))));
+        if is_there { "-1" } else { "0" }
     };
-    let facts = {
-        let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| node_facts(&run, &node_id))
-    };
-    let time = {
-        let (run, node_id) = (run.clone(), node_id.clone());
-        move || {
-            run.node(&node_id, |node| words::node_span(node, clock))
-                .unwrap_or_default()
-        }
-    };
-    let is_current = {
-        let node_id = node_id.clone();
-        Memo::new(move |_| selection.is(&node_id))
-    };
-    let select = Callback::new({
-        let (open, node_id) = (open.clone(), node_id.clone());
-        move |()| {
-            // A second click on the selected item opens or closes it.
-            if is_current.get_untracked() {
-                open.toggle();
-            } else {
-                selection.select(node_id.clone());
-            }
-        }
-    });
-    view! {
-        <li>
-            <TreeItem
-                id=node_id.to_string()
-                facts
-                time=Signal::derive(time)
-                open
-                children
-                is_current
-                select
-                run
-            />
-        </li>
-    }
-    .into_any()
-}
-
-fn node_facts(run: &RunStore, node_id: &NodeId) -> Facts {
-    let node = run.node(node_id, |node| {
-        let error = node
-            .state
-            .end()
-            .and_then(|end| end.error.as_ref())
-            .map(|error| words::first_line(&error.message, 60));
-        (
-            node.kind,
-            words::node_state(node.state.status()),
-            node.name.clone(),
-            error,
+    #[cfg(feature = "hydrate")]
+    let (on_key, on_focus) = (browser::on_key(tree), browser::on_focus(tree));
+    #[cfg(not(feature = "hydrate"))]
+    let (on_key, on_focus) = (|_: leptos::ev::KeyboardEvent| {}, |_: leptos::ev::FocusEvent| {});
+    let before = move || room(tree.view.get(), range.get().start, "before");
+    let after = move || {
+        room(
+            tree.view.get(),
+            count.get().saturating_sub(range.get().end),
+            "more",
         )
-    });
-    let Some((kind, state, name, error)) = node else {
-        return Facts {
-            state: StateKind::Unresolved,
-            name: String::new(),
-            detail: String::new(),
-            is_text: true,
-        };
-    };
-    let is_text = matches!(kind, NodeKind::Model | NodeKind::Phase | NodeKind::Root);
-    let detail = if is_text {
-        run.attempts(node_id)
-            .last()
-            .and_then(|attempt| run.attempt(attempt, |attempt| attempt.model.clone()))
-    } else {
-        error.or_else(|| {
-            let view = registry::view_of(&name);
-            run.output(node_id, Channel::Arguments, |output| {
-                (view.summary)(&Fields::read(&output.text))
-            })
-            .flatten()
-        })
-    };
-    Facts {
-        state,
-        name,
-        detail: detail.unwrap_or_default(),
-        is_text,
-    }
-}
-
-#[component]
-fn TreeItem(
-    id: String,
-    facts: Memo<Facts>,
-    time: Signal<String>,
-    open: Open,
-    children: Memo<Vec<NodeId>>,
-    #[prop(into)] is_current: Signal<bool>,
-    select: Callback<()>,
-    run: RunStore,
-) -> impl IntoView {
-    let is_open = open.signal();
-    let has_children = Memo::new(move |_| !children.with(Vec::is_empty));
-    let list_id = format!("tree-{id}");
-    let state = Signal::derive(move || facts.with(|facts| facts.state));
-    let name_class = move || {
-        if facts.with(|facts| facts.is_text) {
-            "tree__name tree__name--text"
-        } else {
-            "tree__name"
-        }
-    };
-    let toggle = open.clone();
-    let chevron = move || {
-        let toggle = toggle.clone();
-        if has_children.get() {
-            leptos::either::Either::Left(view! {
-                <svg
-                    class="icon tree__chev"
-                    aria-hidden="true"
-                    on:click=move |event| {
-                        event.stop_propagation();
-                        toggle.toggle();
-                    }
-                >
-                    <use_ href=IconName::Chevron.href()></use_>
-                </svg>
-            })
-        } else {
-            leptos::either::Either::Right(view! { <span></span> })
-        }
-    };
-    let keyed = open.clone();
-    let on_key = move |event: leptos::ev::KeyboardEvent| {
-        let wanted = match event.key().as_str() {
-            "ArrowRight" => true,
-            "ArrowLeft" => false,
-            _ => return,
-        };
-        if has_children.get_untracked() && is_open.get_untracked() != wanted {
-            event.prevent_default();
-            keyed.toggle();
-        }
-    };
-    // Of many children the newest, and more on demand.
-    let most = RwSignal::new(CHILDREN);
-    let hidden = Memo::new(move |_| children.with(Vec::len).saturating_sub(most.get()));
-    let shown = Memo::new(move |_| {
-        children.with(|children| children.get(hidden.get()..).unwrap_or_default().to_vec())
-    });
-    let more = move || {
-        (hidden.get() > 0).then(|| {
-            view! {
-                <li>
-                    <button
-                        type="button"
-                        class="btn btn--quiet btn--sm"
-                        on:click=move |_| most.update(|most| *most += CHILDREN)
-                    >
-                        {move || format!("Show {} more", hidden.get().min(CHILDREN))}
-                    </button>
-                </li>
-            }
-        })
-    };
-    let list = {
-        let list_id = list_id.clone();
-        move || {
-            let run = run.clone();
-            (has_children.get() && is_open.get()).then(|| {
-                view! {
-                    <ul id=list_id.clone()>
-                        {more}
-                        <For
-                            each=move || shown.get()
-                            key=Clone::clone
-                            children=move |child| node_item(run.clone(), child)
-                        />
-                    </ul>
-                }
-            })
-        }
     };
     view! {
-        <button
-            type="button"
-            class="tree__item"
-            data-tree-node=id
-            data-state=move || state.get().class()
-            aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
-            aria-controls=move || has_children.get().then(|| list_id.clone())
-            aria-current=move || is_current.get().then_some("true")
-            on:click=move |_| select.run(())
-            on:keydown=on_key
-        >
-            {chevron}
-            <StateMark state/>
-            <span class=name_class>
-                <b>{move || facts.with(|facts| facts.name.clone())}</b>
-                " "
-                {move || facts.with(|facts| facts.detail.clone())}
-            </span>
-            <time class="tree__time">{time}</time>
-        </button>
-        {list}
+        <div class="tree" node_ref=tree.scroller>
+            {before}
+            <div
+                role=move || (count.get() > 0).then_some("tree")
+                aria-label="Runs and nodes"
+                tabindex=own_stop
+                on:keydown=on_key
+                on:focusin=on_focus
+            >
+                <For
+                    each=move || keys.get()
+                    key=Clone::clone
+                    children=move |key| tree_item(tree, key, stop).into_any()
+                />
+            </div>
+            {after}
+        </div>
     }
 }
 
-/// How many nodes stand how.
-#[component]
-fn TreeFoot(session: SessionStore) -> impl IntoView {
-    let counts = Memo::new(move |_| {
-        let mut counts = [
-            (StateKind::Running, 0),
-            (StateKind::Succeeded, 0),
-            (StateKind::Failed, 0),
-            (StateKind::AwaitingApproval, 0),
-        ];
-        for run in session.runs() {
-            run.read(Piece::Nodes, |state| {
-                for node in state
-                    .nodes()
-                    .iter()
-                    .filter(|node| !matches!(node.kind, NodeKind::Root | NodeKind::Phase))
-                {
-                    let kind = match node.state.status() {
-                        NodeStatus::Running | NodeStatus::Pending => StateKind::Running,
-                        NodeStatus::Succeeded => StateKind::Succeeded,
-                        NodeStatus::Failed | NodeStatus::TimedOut | NodeStatus::Denied => StateKind::Failed,
-                        NodeStatus::AwaitingApproval => StateKind::AwaitingApproval,
-                        NodeStatus::Cancelled | NodeStatus::Interrupted | NodeStatus::NotRun => continue,
-                    };
-                    counts
-                        .iter_mut()
-                        .filter(|(known, _)| *known == kind)
-                        .for_each(|(_, count)| *count += 1);
-                }
-            });
-        }
-        counts
-    });
-    let marks = move || {
-        counts
-            .get()
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(state, count)| {
-                let words = Signal::stored(format!("{count} {}", state.word()));
-                view! { <StateMark state words/> }
-            })
-            .collect_view()
-    };
-    view! { <div class="side__foot">{marks}</div> }
+/// The room of items that are not in the page; before the page knows how high they are, their number. As a picture of that
+/// height: the policy lets no style stand in an element.
+fn room(view: View, items: usize, place: &'static str) -> Option<impl IntoView> {
+    (items > 0).then(|| match view.height_of(items) {
+        Some(height) => Either::Left(
+            view! { <svg class="tree__room" aria-hidden="true" height=height.to_string()></svg> },
+        ),
+        None => Either::Right(view! {
+            <p class="tree__rest muted">{format!("{} {place}", format::count(items as u64))}</p>
+        }),
+    })
 }

@@ -2,8 +2,8 @@
 // pictures in end2end/results/ are for people to look at.
 
 import assert from "node:assert/strict";
-import axe from "axe-core";
 
+import { serious } from "../support/axe.mjs";
 import { live, runWith } from "../support/content.mjs";
 import { drawn } from "../support/frames.mjs";
 import { suite } from "../support/suite.mjs";
@@ -17,21 +17,6 @@ const SIZES = [
 const SCHEMES = ["light", "dark"];
 /** Parts of a bar that a person reads or uses. */
 const CONTROLS = ".topbar :is(a, button, h1, .chip, .tag), .composer__bar :is(button, select), .listbar :is(h2, input, button)";
-
-/** Runs axe in the page, whose policy lets no further script in: the browser's debugger does not ask it. */
-async function serious(page) {
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() =>
-    globalThis.axe.run(document, { resultTypes: ["violations"] }),
-  );
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, impact, nodes }) => ({
-      id,
-      impact,
-      nodes: nodes.slice(0, 5).map(({ html, failureSummary }) => `${html.slice(0, 160)} — ${failureSummary}`),
-    }));
-}
 
 /** What is wider than the page, and which controls lie over each other or outside. */
 function layout(page) {

@@ -11,9 +11,13 @@ use protocol::snapshot::LeftOut;
 use self::window::{Shown, Side, Window};
 use super::block::BlockView;
 use super::group::ToolGroup;
+#[cfg(feature = "hydrate")]
+use super::scope::Scope;
 use super::words;
 use crate::data::port::Earlier;
 use crate::data::run_store::{Piece, RunStore};
+#[cfg(feature = "hydrate")]
+use crate::data::selection::Selection;
 use crate::markdown::MOST_ELEMENTS;
 
 /// The place that the address of the page leads to, in context.
@@ -124,7 +128,13 @@ pub fn BlockList(
     });
     let loader = window::Loader::new(run.clone(), attempt_id.clone(), read, shown, asked);
     #[cfg(feature = "hydrate")]
-    loader.load_if_empty();
+    {
+        loader.load_if_empty();
+        // The details begin at their own root.
+        if use_context::<Scope>().is_none() {
+            loader.lead(Selection::use_context());
+        }
+    }
     view! {
         <SideButton loader side=Side::Earlier/>
         <For

@@ -52,6 +52,7 @@ pub fn RunView(
     view! {
         <section
             class="run"
+            id=run_id.clone()
             aria-label=move || format!("Run {}", number.get())
             data-run-id=run_id
             data-seq=seq

@@ -1,7 +1,7 @@
 //! Components rendered to HTML, from the ops that a run really consists of.
 
 mod chip;
-mod fixture;
+pub(crate) mod fixture;
 mod going_on;
 mod views;
 

@@ -15,8 +15,21 @@ const STORAGE_KEY: &str = "expansion";
 const MOST: usize = 2_000;
 
 /// The choices of the user. A clone is another handle on them.
-#[derive(Clone, Default)]
-pub struct Expansion(Arc<Mutex<HashMap<String, ArcRwSignal<Option<bool>>>>>);
+#[derive(Clone)]
+pub struct Expansion {
+    choices: Arc<Mutex<HashMap<String, ArcRwSignal<Option<bool>>>>>,
+    /// While the page is printed everything is open: paper cannot be opened.
+    is_printing: ArcRwSignal<bool>,
+}
+
+impl Default for Expansion {
+    fn default() -> Self {
+        Self {
+            choices: Arc::default(),
+            is_printing: ArcRwSignal::new(false),
+        }
+    }
+}
 
 /// The key of a row: its node, attempt and block, or its node alone where it has no block.
 pub fn key(node: &NodeId, block: Option<(&AttemptId, &BlockId)>) -> String {
@@ -31,10 +44,6 @@ pub fn key(node: &NodeId, block: Option<(&AttemptId, &BlockId)>) -> String {
 pub struct Open {
     choice: ArcRwSignal<Option<bool>>,
     default: Signal<bool>,
-    #[cfg_attr(
-        not(feature = "hydrate"),
-        expect(dead_code, reason = "only the browser keeps choices")
-    )]
     all: Expansion,
 }
 
@@ -54,7 +63,7 @@ impl Expansion {
     }
 
     fn choice(&self, key: &str) -> ArcRwSignal<Option<bool>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(key.to_owned())
             .or_insert_with(|| ArcRwSignal::new(None))
             .clone()
@@ -73,12 +82,17 @@ impl Expansion {
                 all.choice(&key).set(Some(open));
             }
         });
+        for (event, is_printing) in [("beforeprint", true), ("afterprint", false)] {
+            let printing = self.is_printing.clone();
+            // As long as the page lives.
+            let _ = window_event_listener_untyped(event, move |_| printing.set(is_printing));
+        }
     }
 
     #[cfg(feature = "hydrate")]
     fn keep(&self) {
         let chosen: HashMap<String, bool> = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
             let chosen = all
                 .iter()
                 .filter_map(|(key, choice)| Some((key.clone(), choice.get_untracked()?)));
@@ -99,13 +113,21 @@ fn storage() -> Option<web_sys::Storage> {
 impl Open {
     /// Whether the row is open.
     pub fn get(&self) -> bool {
-        self.choice.get().unwrap_or_else(|| self.default.get())
+        self.all.is_printing.get() || self.choice.get().unwrap_or_else(|| self.default.get())
     }
 
     /// The user's action: opens what is closed and closes what is open.
     pub fn toggle(&self) {
         let open = untrack(|| self.get());
-        self.choice.set(Some(!open));
+        self.set(!open);
+    }
+
+    /// The user's action: opens or closes it. What is so already stays as it is, and follows its default further.
+    pub fn set(&self, open: bool) {
+        if untrack(|| self.get()) == open {
+            return;
+        }
+        self.choice.set(Some(open));
         #[cfg(feature = "hydrate")]
         self.all.keep();
     }
@@ -114,5 +136,41 @@ impl Open {
     pub fn signal(&self) -> Signal<bool> {
         let open = self.clone();
         Signal::derive(move || open.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_touched_follows_its_default_and_what_is_so_already_is_no_choice() {
+        let owner = Owner::new();
+        owner.with(|| {
+            let default = RwSignal::new(true);
+            let row = Expansion::default().row("run_1", default);
+            row.set(true);
+            default.set(false);
+            assert!(!row.get());
+            row.set(true);
+            assert!(row.get());
+            row.toggle();
+            default.set(true);
+            assert!(!row.get());
+        });
+    }
+
+    #[test]
+    fn while_the_page_is_printed_everything_is_open_and_no_choice_is_lost() {
+        let owner = Owner::new();
+        owner.with(|| {
+            let expansion = Expansion::default();
+            let row = expansion.row("exec_1", RwSignal::new(true));
+            row.toggle();
+            expansion.is_printing.set(true);
+            assert!(row.get());
+            expansion.is_printing.set(false);
+            assert!(!row.get());
+        });
     }
 }

@@ -8,6 +8,7 @@ use protocol::api::Problem;
 use protocol::id::SessionId;
 
 use super::port::{Lead, SessionPage, SessionQuery, SessionsPage};
+use crate::content::words::line;
 
 /// Something that was loaded, or why it was not.
 pub type Loaded<T> = Result<Arc<T>, Problem>;
@@ -56,7 +57,11 @@ pub fn session(
         id.parse().map_err(|_| Problem {
             status: 404,
             title: "Not Found".to_owned(),
-            ..problem("session_not_found", format!("There is no session {id:?}."))
+            // An address may be as long as its sender likes.
+            ..problem(
+                "session_not_found",
+                format!("There is no session {:?}.", line(id, 60)),
+            )
         })
     }
     #[cfg(feature = "hydrate")]

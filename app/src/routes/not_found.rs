@@ -4,6 +4,8 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 use protocol::api::Problem;
 
+use crate::shell::focus::Arrival;
+use crate::shell::keys::{Keyboard, Page};
 use crate::shell::topbar::PlainTopbar;
 use crate::ui::{Icon, IconName};
 
@@ -28,6 +30,7 @@ pub fn ProblemPage(
     if let (Some(status), 400..) = (use_context::<crate::data::port::PageStatus>(), problem.status) {
         (status.0)(problem.status);
     }
+    Arrival::use_context().arrive("#main");
     let title = if problem.status == 404 {
         "Nothing is here"
     } else {
@@ -39,10 +42,11 @@ pub fn ProblemPage(
         <main class="page" id="main" tabindex="-1">
             <div class="empty" role="alert" data-code=problem.code>
                 <Icon icon=IconName::StateUnresolved/>
-                <b>{title}</b>
+                <h1>{title}</h1>
                 <span>{problem.detail}</span>
                 <a class="btn" href="/">"All sessions"</a>
             </div>
         </main>
+        <Keyboard page=Page::Other/>
     }
 }

@@ -17,11 +17,13 @@ use crate::data::clock::PageClock;
 use crate::data::live::Live;
 use crate::data::load;
 use crate::data::port::{Earlier, Lead, OPEN_RUNS, SessionPage};
-use crate::data::selection::Selection;
+use crate::data::selection::{Selection, above};
 use crate::data::session_store::SessionStore;
 use crate::details::DetailsPanel;
 use crate::shell::composer::{Composer, Sending, Target};
 use crate::shell::connection::StreamProblems;
+use crate::shell::focus::Arrival;
+use crate::shell::keys::{Keyboard, Page};
 use crate::shell::scroll::{Follow, FollowButton};
 use crate::shell::status_chip::Announcements;
 use crate::shell::topbar::SessionTopbar;
@@ -97,9 +99,15 @@ pub fn Session(
     let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
     let follow = Follow::new(is_busy.into());
     live.follow_sessions(since, move |summary| drop(session.update(summary)));
+    Arrival::use_context().arrive(".main__scroll");
     #[cfg(feature = "hydrate")]
     browser::start(selection, session);
 
+    let keys = Page::Session {
+        selection,
+        follow,
+        session,
+    };
     let placeholder = Signal::derive(move || {
         if is_busy.get() {
             "Write on: it is sent when the run that goes on is over".to_owned()
@@ -150,6 +158,7 @@ pub fn Session(
                 <Announcements session/>
             </main>
             <DetailsPanel session/>
+            <Keyboard page=keys/>
         </div>
     }
 }
@@ -184,17 +193,4 @@ fn selection(session: SessionStore) -> Selection {
         }
     });
     Selection::new(node.into(), above.into(), select)
-}
-
-/// The nodes that a node lies within.
-fn above(state: &protocol::fold::RunState, node: &NodeId) -> HashSet<NodeId> {
-    let mut above = HashSet::new();
-    let mut next = state.node(node).and_then(|node| node.parent_id.as_ref());
-    while let Some(parent) = next {
-        if !above.insert(parent.clone()) {
-            break;
-        }
-        next = state.node(parent).and_then(|node| node.parent_id.as_ref());
-    }
-    above
 }

@@ -16,6 +16,8 @@ use crate::data::load;
 use crate::data::port::{RunFilter, SessionQuery, SessionsPage};
 use crate::shell::composer::{Composer, Samples, Sending, Target};
 use crate::shell::connection::StreamProblems;
+use crate::shell::focus::Arrival;
+use crate::shell::keys::{Keyboard, Page};
 use crate::shell::topbar::PlainTopbar;
 use crate::ui::{Icon, IconName};
 use list::{ListStore, SessionRows};
@@ -65,6 +67,7 @@ pub fn Sessions(
     query: SessionQuery,
 ) -> impl IntoView {
     PageClock::use_context().begin(page.setup.server_now);
+    Arrival::use_context().arrive("#main");
     let setup = Arc::new(page.setup.clone());
     let sending = Sending::new();
     let list = ListStore::new(&page.list, query.clone());
@@ -92,6 +95,7 @@ pub fn Sessions(
             <ListBar query=query.clone()/>
             <SessionRows list demo=setup.demo query next=page.list.next.clone()/>
         </main>
+        <Keyboard page=Page::Sessions/>
     }
 }
 

@@ -1,11 +1,15 @@
-//! The stop button: always in the same place, and a form, so that it also works without script.
+//! The stop button: always in the same place, and a form, so that it also works without script. By its key it is asked
+//! first: a key is pressed by mistake sooner than a button.
 
+use leptos::html::Form;
 use leptos::prelude::*;
 use protocol::id::RunId;
 
+use super::dialog::Dialog;
+use super::keys::Overlay;
 use crate::data::live::Live;
 use crate::data::session_store::SessionStore;
-use crate::ui::{Button, IconName};
+use crate::ui::{Button, ButtonKind, IconName};
 
 /// Stops the session's current run.
 #[component]
@@ -29,8 +33,17 @@ pub fn StopButton(
             stop(&event, run, asked, live);
         }
     };
+    let form = NodeRef::<Form>::new();
+    let question = Overlay::use_context().stop;
+    // The question ends with the run that it is about.
+    #[cfg(feature = "hydrate")]
+    Effect::new(move |_| {
+        if active.with(Option::is_none) {
+            question.set(false);
+        }
+    });
     view! {
-        <form method="post" action=action on:submit=on_submit>
+        <form method="post" action=action node_ref=form on:submit=on_submit>
             <Button
                 submit=true
                 icon=IconName::Stop
@@ -39,8 +52,33 @@ pub fn StopButton(
                 {move || if is_stopping.get() { "Stopping" } else { "Stop" }}
             </Button>
         </form>
+        <Dialog open=question id="stop" title="Stop the run?" small=true>
+            <p>"The connection to the provider closes. What came is kept."</p>
+            <div class="dialog__acts">
+                <Button on_click=Callback::new(move |_| question.set(false))>"Let it go on"</Button>
+                <Button
+                    kind=ButtonKind::Primary
+                    on_click=Callback::new(move |_| {
+                        question.set(false);
+                        submit(form);
+                    })
+                >
+                    "Stop the run"
+                </Button>
+            </div>
+        </Dialog>
     }
 }
+
+#[cfg(feature = "hydrate")]
+fn submit(form: NodeRef<Form>) {
+    if let Some(form) = form.get_untracked() {
+        let _ = form.request_submit();
+    }
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn submit(_: NodeRef<Form>) {}
 
 #[cfg(feature = "hydrate")]
 fn stop(event: &leptos::ev::SubmitEvent, run: RunId, asked: RwSignal<Option<RunId>>, live: Live) {

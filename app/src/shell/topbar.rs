@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use super::connection::ConnectionTag;
+use super::keys::KeysButton;
 use super::status_chip::StatusChip;
 use super::stop::StopButton;
 use crate::data::session_store::SessionStore;
@@ -22,6 +23,7 @@ pub fn PlainTopbar() -> impl IntoView {
                 <Brand/>
                 <ConnectionTag/>
                 <span class="topbar__gap"></span>
+                <KeysButton/>
                 <ThemeSwitch/>
             </div>
         </header>
@@ -60,6 +62,7 @@ pub fn SessionTopbar(
                 >
                     <Icon icon=IconName::Panel/>
                 </button>
+                <KeysButton/>
                 <ThemeSwitch/>
             </div>
         </header>

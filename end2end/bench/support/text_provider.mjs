@@ -6,9 +6,9 @@ import { createServer } from "node:http";
 const EVENT = 4096;
 
 /** A piece of a tool call's arguments; the first one begins the call. */
-function call(name, piece, isFirst) {
-  const start = isFirst ? { id: "call_1", type: "function" } : {};
-  return { index: 0, ...start, function: { ...(isFirst ? { name } : {}), arguments: piece } };
+function call(name, piece, isFirst, index) {
+  const start = isFirst ? { id: `call_${index + 1}`, type: "function" } : {};
+  return { index, ...start, function: { ...(isFirst ? { name } : {}), arguments: piece } };
 }
 
 export class TextProvider {
@@ -56,6 +56,7 @@ export class TextProvider {
       );
     };
     await answer.begun;
+    let calls = 0;
     for (const part of answer.parts) {
       if (part.cut) {
         await new Promise((resolve) => response.write("\n", resolve));
@@ -65,10 +66,11 @@ export class TextProvider {
       const [name, text] = part.tool ? ["tool_calls", part.arguments] : Object.entries(part)[0];
       for (let at = 0; at < text.length; at += answer.size) {
         const piece = text.slice(at, at + answer.size);
-        if (!send({ [name]: part.tool ? [call(part.tool, piece, at === 0)] : piece })) {
+        if (!send({ [name]: part.tool ? [call(part.tool, piece, at === 0, calls)] : piece })) {
           await new Promise((resolve) => response.once("drain", resolve));
         }
       }
+      if (part.tool) calls += 1;
     }
     send({}, "stop");
     response.end("data: [DONE]\n\n");

@@ -37,7 +37,9 @@ fn of(text: &str, language: &str, class: PlaceClass) -> Vec<String> {
 }
 
 /// A language as it stands behind a fence, a text in it, and of some classes a word that has to be among its places.
-const CORPUS: &[(&str, &str, &[(PlaceClass, &str)])] = &[
+type Example = (&'static str, &'static str, &'static [(PlaceClass, &'static str)]);
+
+const CORPUS: &[Example] = &[
     (
         "rust",
         "// why\npub fn add(a: u32) -> String { return \"é\".into(); }\n",

@@ -10,7 +10,7 @@ use protocol::state::{
 };
 use protocol::{Extra, digest::sha256};
 
-pub(super) fn node(id: &str) -> NodeId {
+pub(crate) fn node(id: &str) -> NodeId {
     id.parse().unwrap()
 }
 
@@ -23,11 +23,11 @@ fn attempt_id(id: &str) -> AttemptId {
 }
 
 /// A run that is being told. Each step is an op that the fold takes in.
-pub(super) struct Script(RunState);
+pub(crate) struct Script(RunState);
 
 impl Script {
     /// A running run with one model node and its first attempt.
-    pub(super) fn started() -> Self {
+    pub(crate) fn started() -> Self {
         Self::with_prompt("Why?")
     }
 
@@ -46,7 +46,7 @@ impl Script {
         script
     }
 
-    pub(super) fn state(&self) -> RunState {
+    pub(crate) fn state(&self) -> RunState {
         self.0.clone()
     }
 
@@ -93,11 +93,11 @@ impl Script {
         }));
     }
 
-    pub(super) fn node(&mut self, id: &str, parent: &str, kind: NodeKind, name: &str) {
+    pub(crate) fn node(&mut self, id: &str, parent: &str, kind: NodeKind, name: &str) {
         self.start_node(id, Some(parent), kind, name);
     }
 
-    pub(super) fn node_status(&mut self, id: &str, status: NodeStatus) {
+    pub(crate) fn node_status(&mut self, id: &str, status: NodeStatus) {
         if status.is_final() {
             self.finish_node(id, status, None);
         } else {
@@ -125,7 +125,7 @@ impl Script {
         }));
     }
 
-    pub(super) fn fail(&mut self, id: &str, message: &str) {
+    pub(crate) fn fail(&mut self, id: &str, message: &str) {
         self.finish_node(
             id,
             NodeStatus::Failed,
@@ -133,7 +133,7 @@ impl Script {
         );
     }
 
-    pub(super) fn output(&mut self, id: &str, channel: Channel, text: &str) {
+    pub(crate) fn output(&mut self, id: &str, channel: Channel, text: &str) {
         let known = self.0.node(&node(id)).and_then(|node| node.outputs.get(&channel));
         let offset = known.map_or(0, |output| output.text.len() as u64);
         self.push(Op::NodeOutput(op::NodeOutput {
@@ -269,7 +269,7 @@ impl Script {
     }
 
     /// A call with its row and its node. The block's id is `blk_` and the node's.
-    pub(super) fn tool(&mut self, id: &str, tool: &str, index: u32) {
+    pub(crate) fn tool(&mut self, id: &str, tool: &str, index: u32) {
         self.tool_of_kind(id, tool, index, NodeKind::Function);
     }
 

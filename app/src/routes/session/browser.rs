@@ -1,13 +1,22 @@
-//! What only the browser does on the page of a session: scrolling to what is asked for, opening the drawer.
+//! What only the browser does on the page of a session: it brings what is asked for into view, opens drawers, and gives the
+//! focus back to where a panel was opened from.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 use protocol::id::{BlockId, NodeId};
-use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{Element, HtmlElement, ScrollIntoViewOptions, ScrollLogicalPosition};
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use web_sys::{Element, MouseEvent};
 
-use crate::data::selection::{Reveal, Selection};
+use crate::data::expansion::Expansion;
+use crate::data::selection::{Part, Selection, Way};
 use crate::data::session_store::SessionStore;
+use crate::shell::focus::{
+    active, after_drawing, find, focus, focus_in_place, hide_drawer, scroll_to, show_drawer, toggle_of,
+};
+
+/// For so many frames something may be on its way into the page: each level of what is opened takes some.
+const FRAMES: u32 = 30;
 
 pub(super) fn start(selection: Selection, session: SessionStore) {
     let query = use_query_map();
@@ -18,87 +27,147 @@ pub(super) fn start(selection: Selection, session: SessionStore) {
             .and_then(|block| block.parse::<BlockId>().ok());
         if let Some(block) = block {
             after_drawing(move || {
-                find(&[format!("#main [data-block-id=\"{block}\"]")])
+                find(&format!("#main [data-block-id=\"{block}\"]"))
                     .iter()
                     .for_each(scroll_to);
             });
         }
     });
+    let expansion = Expansion::use_context();
     // So does a link to a node.
-    let first = StoredValue::new(true);
-    Effect::new(move |_| {
-        let Some(node) = selection.node() else { return };
-        if first.get_value() {
-            reveal_content(session, node);
-        }
-        first.set_value(false);
-        open_drawer();
-    });
-    Effect::new(move |_| match selection.revealed() {
-        None => {}
-        Some(Reveal::Content(node)) => reveal_content(session, node),
-        Some(Reveal::Tree(node)) => after_drawing(move || {
-            find(&[format!("#tree [data-tree-node=\"{node}\"]")])
-                .iter()
-                .for_each(scroll_to);
-        }),
-    });
-}
-
-/// The view is up to date two frames after what changed it.
-fn after_drawing(act: impl FnOnce() + 'static) {
-    request_animation_frame(move || request_animation_frame(act));
-}
-
-/// Scrolls to the row of a node, or to the nearest row above it that is in the page.
-fn reveal_content(session: SessionStore, node: NodeId) {
-    let mut path = vec![node.clone()];
-    if let Some(run) = untrack(|| session.run_of(&node)) {
-        run.peek(|state| {
-            let mut next = state.node(&node).and_then(|node| node.parent_id.clone());
-            while let Some(parent) = next.filter(|parent| !path.contains(parent)) {
-                next = state.node(&parent).and_then(|node| node.parent_id.clone());
-                path.push(parent);
+    let opened_from = StoredValue::new_local(None::<Element>);
+    Effect::new(move |before: Option<Option<NodeId>>| {
+        let node = selection.node();
+        match (&node, before.flatten()) {
+            (Some(node), before) => {
+                if before.is_none() {
+                    opened_from.set_value(active().filter(|element| !is_in_details(element)));
+                }
+                if selection.came_by_link(node) {
+                    seek(session, selection, node.clone(), false, FRAMES);
+                    show_drawer("details");
+                }
             }
+            (None, Some(before)) => give_back(opened_from.try_update_value(Option::take).flatten(), &before),
+            (None, None) => {}
+        }
+        node
+    });
+    Effect::new(move |_| {
+        let Some(reveal) = selection.revealed() else {
+            return;
+        };
+        match reveal.part {
+            Part::Content => {
+                open_way(session, &expansion, &reveal.node);
+                hide_drawer("tree");
+                seek(session, selection, reveal.node, reveal.takes_focus, FRAMES);
+            }
+            Part::Details => {
+                show_drawer("details");
+                after_drawing(move || {
+                    if let Some(title) = find("#details [data-details-node]") {
+                        focus_in_place(&title);
+                    }
+                    selection.settle(&reveal.node);
+                });
+            }
+            // The tree does it.
+            Part::Tree => {}
+        }
+    });
+    links(selection);
+}
+
+/// Links to nodes of the page open the details without leaving the page. The document hears of a click before the router.
+fn links(selection: Selection) {
+    let on_click = Closure::<dyn FnMut(MouseEvent)>::new(move |event: MouseEvent| {
+        let is_plain = event.button() == 0
+            && !event.ctrl_key()
+            && !event.meta_key()
+            && !event.shift_key()
+            && !event.alt_key();
+        let target = event
+            .target()
+            .and_then(|target| target.dyn_into::<Element>().ok());
+        let link = target.and_then(|target| target.closest("a[href^=\"?node=\"]").ok().flatten());
+        let Some(link) = link.filter(|_| is_plain && !event.default_prevented()) else {
+            return;
+        };
+        let href = link.get_attribute("href").unwrap_or_default();
+        if let Ok(node) = href.trim_start_matches("?node=").parse::<NodeId>() {
+            event.prevent_default();
+            selection.open(node);
+        }
+    });
+    let _ = document().add_event_listener_with_callback("click", on_click.as_ref().unchecked_ref());
+    let kept = StoredValue::new_local(on_click);
+    on_cleanup(move || {
+        let _ = kept.try_with_value(|on_click| {
+            let on_click = on_click.as_ref().unchecked_ref();
+            document().remove_event_listener_with_callback("click", on_click)
         });
-    }
-    after_drawing(move || {
-        let selectors: Vec<String> = path
-            .iter()
-            .map(|node| format!("#main [data-node-id=\"{node}\"]"))
-            .collect();
-        find(&selectors).iter().for_each(scroll_to);
+        kept.dispose();
     });
 }
 
-/// The first element that one of the selectors finds.
-fn find(selectors: &[String]) -> Option<Element> {
-    selectors
-        .iter()
-        .find_map(|selector| document().query_selector(selector).ok().flatten())
-}
-
-fn scroll_to(element: &Element) {
-    let options = ScrollIntoViewOptions::new();
-    options.set_block(ScrollLogicalPosition::Nearest);
-    element.scroll_into_view_with_scroll_into_view_options(&options);
-}
-
-/// Where the details are a drawer, it opens; elsewhere they are always there.
-fn open_drawer() {
-    let is_narrow = window()
-        .match_media("(max-width: 1180px)")
-        .ok()
-        .flatten()
-        .is_some_and(|query| query.matches());
-    let Some(details) = document().get_element_by_id("details").filter(|_| is_narrow) else {
+/// The user asked for a row: what is closed around it is opened.
+fn open_way(session: SessionStore, expansion: &Expansion, node: &NodeId) {
+    let Some(run) = untrack(|| session.run_of(node)) else {
         return;
     };
-    let details: HtmlElement = details.unchecked_into();
-    // Browsers without popovers keep it closed; opening an open one is an error that changes nothing.
-    if let Ok(show) = js_sys::Reflect::get(&details, &JsValue::from_str("showPopover"))
-        && let Some(show) = show.dyn_ref::<js_sys::Function>()
-    {
-        let _ = show.call0(&details);
+    let way = run.peek(|state| Way::to(state, node));
+    for key in &way.open {
+        expansion.row(key, Signal::stored(false)).set(true);
     }
+}
+
+/// Brings the row of a node into view, once it is in the page; where it does not come, the nearest row above it.
+fn seek(session: SessionStore, selection: Selection, node: NodeId, takes_focus: bool, frames: u32) {
+    let row = |node: &NodeId| find(&format!("#main [data-node-id=\"{node}\"]"));
+    request_animation_frame(move || {
+        let found = row(&node);
+        if found.is_none() && frames > 0 {
+            return seek(session, selection, node, takes_focus, frames - 1);
+        }
+        let near = found.or_else(|| {
+            let run = untrack(|| session.run_of(&node))?;
+            let way = run.peek(|state| Way::to(state, &node));
+            way.path.iter().find_map(row)
+        });
+        // What lies before it may still be drawn.
+        after_drawing(move || {
+            if let Some(row) = near {
+                let toggle = toggle_of(&row);
+                match (takes_focus, toggle) {
+                    (true, Some(toggle)) => drop(focus(&toggle)),
+                    _ => scroll_to(&row),
+                }
+            }
+            selection.settle(&node);
+        });
+    });
+}
+
+/// The details were closed: the focus that was in them returns to where they were opened from.
+fn give_back(opened_from: Option<Element>, node: &NodeId) {
+    let is_inside = |element: Element| element.tag_name() == "BODY" || is_in_details(&element);
+    if !active().is_none_or(is_inside) {
+        return;
+    }
+    let node = node.clone();
+    after_drawing(move || {
+        // The actions of a row are there only while it is pointed at.
+        let opener = opened_from
+            .filter(|element| element.is_connected() && element.tag_name() != "BODY")
+            .map(|element| toggle_of(&element).unwrap_or(element));
+        let row = || find(&format!("#main [data-node-id=\"{node}\"] > .row__toggle"));
+        if let Some(target) = opener.or_else(row).or_else(|| find(".main__scroll")) {
+            focus_in_place(&target);
+        }
+    });
+}
+
+fn is_in_details(element: &Element) -> bool {
+    element.closest("#details").ok().flatten().is_some()
 }

@@ -12,12 +12,13 @@ use protocol::id::SessionId;
 use super::{Draft, Sending, Target, Tried};
 use crate::data::api;
 use crate::data::load::problem;
+use crate::shell::keys::{self, Command, Region};
 use crate::ui::format::bytes;
 
 /// Ctrl or Cmd with Enter sends; Enter alone makes a new line.
 pub(super) fn on_key(form: NodeRef<Form>) -> impl Fn(KeyboardEvent) + 'static {
     move |event| {
-        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) && !event.is_composing() {
+        if keys::pressed(Region::Composer, &event) == Some(Command::Send) {
             event.prevent_default();
             if let Some(form) = form.get_untracked() {
                 let _ = form.request_submit();

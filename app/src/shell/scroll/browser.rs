@@ -49,11 +49,15 @@ pub(super) fn to_bottom_at_once(follow: Follow) {
 fn hold(follow: Follow, until: f64) {
     to_bottom(follow);
     request_animation_frame(move || {
-        if js_sys::Date::now() < until {
+        // The reader may go somewhere else meanwhile.
+        let is_following = follow.is_following.try_get_untracked() == Some(true);
+        if js_sys::Date::now() < until && is_following {
             hold(follow, until);
         } else if let Some(element) = element(follow.scroller) {
             let _ = element.class_list().remove_1(STILL);
-            to_bottom(follow);
+            if is_following {
+                to_bottom(follow);
+            }
         }
     });
 }
@@ -136,7 +140,8 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
                 .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
         });
         match event.key().as_str() {
-            _ if in_field => {}
+            // In the tree and in dialogs such keys mean something else.
+            _ if in_field || event.default_prevented() => {}
             "ArrowUp" | "PageUp" | "Home" => stop(follow),
             "End" => {
                 // The browser's own scrolling would begin at the old place and look like an intent to go up.

@@ -7,6 +7,7 @@ use web_sys::Element;
 
 use super::{Loader, Shown, Side, USUAL, items, start_before};
 use crate::data::api;
+use crate::data::selection::{Selection, Way};
 
 /// So many blocks are loaded at once.
 const LOADED: u32 = 100;
@@ -46,6 +47,29 @@ impl Loader {
             let last = self.read.with_untracked(|(_, gaps)| gaps.last().cloned());
             if let (true, Some(gap)) = (empty, last) {
                 self.load(gap.to, None);
+            }
+        });
+    }
+
+    /// Draws the block through which the way leads to a row that was asked for.
+    pub(in super::super) fn lead(self, selection: Selection) {
+        Effect::new(move |_| {
+            let Some(node) = selection.revealed_row() else {
+                return;
+            };
+            let (run, attempt) = (self.run.get_value(), self.attempt_id.get_value());
+            let Some(index) = run.peek(|state| Way::to(state, &node).index_in(&attempt)) else {
+                return;
+            };
+            let is_drawn = self.shown.with_untracked(|window| {
+                let mut chunks = window.items.iter().filter(|item| !item.is_gap());
+                chunks.any(|item| item.index() <= index && index < item.end())
+            });
+            if !is_drawn {
+                let start = self
+                    .read
+                    .with_untracked(|(chunks, gaps)| start_before(chunks, gaps, index.saturating_add(1)));
+                self.asked.set(Some(start));
             }
         });
     }
