@@ -6,6 +6,8 @@ pub mod chip;
 mod clipboard;
 pub mod format;
 pub mod icon;
+#[cfg(feature = "hydrate")]
+mod listener;
 pub mod state;
 #[cfg(test)]
 mod style_tests;
@@ -16,5 +18,7 @@ pub use chip::StreamChip;
 #[cfg(feature = "hydrate")]
 pub use clipboard::copy_text;
 pub use icon::{Icon, IconName, IconSprite};
+#[cfg(feature = "hydrate")]
+pub use listener::Listener;
 pub use state::{StateKind, StateMark};
 pub use theme::{THEME_SCRIPT, ThemeSwitch};

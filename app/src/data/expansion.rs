@@ -62,6 +62,12 @@ impl Expansion {
         }
     }
 
+    /// Whether the page is on its way to paper.
+    #[cfg(feature = "hydrate")]
+    pub fn is_printing(&self) -> bool {
+        self.is_printing.get_untracked()
+    }
+
     fn choice(&self, key: &str) -> ArcRwSignal<Option<bool>> {
         let mut all = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(key.to_owned())
@@ -132,10 +138,11 @@ impl Open {
         self.all.keep();
     }
 
-    /// As a signal.
+    /// As a signal, which tells of changes only: what is open and stays so, such as when the page is printed, is not
+    /// drawn anew.
     pub fn signal(&self) -> Signal<bool> {
         let open = self.clone();
-        Signal::derive(move || open.get())
+        Memo::new(move |_| open.get()).into()
     }
 }
 

@@ -14,6 +14,7 @@ use super::window::View;
 use crate::data::selection::Part;
 use crate::shell::focus::{active, after_drawing, find, focus, focus_in_place, hide_drawer, show_drawer};
 use crate::shell::keys::{self, Command, Region};
+use crate::ui::Listener;
 
 /// Letters that come within this time are one word, in milliseconds.
 const TOGETHER: f64 = 700.0;
@@ -98,8 +99,10 @@ fn watch(tree: Tree, scroller: Element) {
     if let (true, Some(top)) = (first > 0, tree.view.get_untracked().height_of(first)) {
         after_drawing(move || scroll(tree, top));
     }
-    let on_scroll = Closure::<dyn FnMut()>::new(look.clone());
-    let _ = scroller.add_event_listener_with_callback("scroll", on_scroll.as_ref().unchecked_ref());
+    let on_scroll = {
+        let look = look.clone();
+        Listener::new(&scroller, "scroll", move |_| look())
+    };
     let on_resize = Closure::<dyn FnMut()>::new(look);
     let observer = ResizeObserver::new(on_resize.as_ref().unchecked_ref()).ok();
     if let Some(observer) = &observer {
@@ -150,11 +153,15 @@ fn bring(tree: Tree, key: &Key) {
     }
 }
 
-/// The focus goes to an item.
+/// The focus goes to an item, once it is drawn. Who has gone on to another one by then stays
+/// there.
 fn go(tree: Tree, key: Key) {
     tree.active.set(Some(key.clone()));
     bring(tree, &key);
     after_drawing(move || {
+        if tree.active.try_get_untracked().flatten().as_ref() != Some(&key) {
+            return;
+        }
         if let Some(item) = find(&format!("#tree [data-tree-node=\"{}\"]", key.as_str())) {
             focus(&item);
         }

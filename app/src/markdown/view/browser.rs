@@ -15,6 +15,7 @@ use web_sys::{Document, Element, MouseEvent, Node};
 
 use self::page::Page;
 use super::{ReadText, markup};
+use crate::data::expansion::Expansion;
 use crate::markdown::StreamingMarkdown;
 use crate::ui::copy_text;
 
@@ -28,6 +29,8 @@ struct Shown {
     tail: String,
     /// None is known before the first update.
     page: Option<Page>,
+    /// On paper there is everything, and nothing is far away.
+    is_printing: bool,
     me: Weak<RefCell<Self>>,
 }
 
@@ -45,6 +48,8 @@ pub(super) fn follow(
             text,
             tail,
             page: None,
+            // Printing opens what is closed, and it is drawn only then.
+            is_printing: Expansion::use_context().is_printing(),
             me: me.clone(),
         })
     });
@@ -73,7 +78,7 @@ impl Shown {
         };
         let pieces = self.text.pieces();
         // Before anything is written, so that the layout is known.
-        if page.is_heavy() {
+        if page.is_heavy() && !self.is_printing {
             page.settle(pieces);
         }
         // What the server sent is older than the text here: a reference may have been defined since.
@@ -98,13 +103,19 @@ impl Shown {
         self.page = Some(page);
     }
 
-    /// Looks anew at what shall be in the page, or brings in everything.
-    fn look(&mut self, all: bool) {
-        let pieces = self.text.pieces();
+    /// Looks anew at what shall be in the page.
+    fn look(&mut self) {
+        if let Some(page) = self.page.as_mut().filter(|_| !self.is_printing) {
+            page.settle(self.text.pieces());
+        }
+    }
+
+    /// Brings in everything before it is printed; looks anew afterwards.
+    fn print(&mut self, is_printing: bool) {
+        self.is_printing = is_printing;
         match &mut self.page {
-            Some(page) if all => page.show_all(pieces),
-            Some(page) => page.settle(pieces),
-            None => {}
+            Some(page) if is_printing => page.show_all(self.text.pieces()),
+            _ => self.look(),
         }
     }
 }

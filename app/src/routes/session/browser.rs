@@ -5,7 +5,6 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 use protocol::id::{BlockId, NodeId};
 use wasm_bindgen::JsCast;
-use wasm_bindgen::closure::Closure;
 use web_sys::{Element, MouseEvent};
 
 use crate::data::expansion::Expansion;
@@ -14,6 +13,7 @@ use crate::data::session_store::SessionStore;
 use crate::shell::focus::{
     active, after_drawing, find, focus, focus_in_place, hide_drawer, scroll_to, show_drawer, toggle_of,
 };
+use crate::ui::Listener;
 
 /// For so many frames something may be on its way into the page: each level of what is opened takes some.
 const FRAMES: u32 = 30;
@@ -81,7 +81,10 @@ pub(super) fn start(selection: Selection, session: SessionStore) {
 
 /// Links to nodes of the page open the details without leaving the page. The document hears of a click before the router.
 fn links(selection: Selection) {
-    let on_click = Closure::<dyn FnMut(MouseEvent)>::new(move |event: MouseEvent| {
+    let on_click = Listener::new(&document(), "click", move |event| {
+        let Some(event) = event.dyn_ref::<MouseEvent>() else {
+            return;
+        };
         let is_plain = event.button() == 0
             && !event.ctrl_key()
             && !event.meta_key()
@@ -100,15 +103,8 @@ fn links(selection: Selection) {
             selection.open(node);
         }
     });
-    let _ = document().add_event_listener_with_callback("click", on_click.as_ref().unchecked_ref());
     let kept = StoredValue::new_local(on_click);
-    on_cleanup(move || {
-        let _ = kept.try_with_value(|on_click| {
-            let on_click = on_click.as_ref().unchecked_ref();
-            document().remove_event_listener_with_callback("click", on_click)
-        });
-        kept.dispose();
-    });
+    on_cleanup(move || kept.dispose());
 }
 
 /// The user asked for a row: what is closed around it is opened.

@@ -11,6 +11,7 @@ use wasm_bindgen::closure::Closure;
 use web_sys::{Element, HtmlElement, ResizeObserver};
 
 use super::Follow;
+use crate::ui::Listener;
 
 /// So close to the bottom counts as there, in CSS pixels.
 const NEAR: i32 = 8;
@@ -89,11 +90,12 @@ pub(super) fn start(follow: Follow) {
 fn listen(follow: Follow, scroller: &HtmlElement) {
     let last = Rc::new(Cell::new((scroller.scroll_top(), scroller.scroll_height())));
     let on_scroll = {
-        let scroller = scroller.clone();
-        Closure::<dyn FnMut()>::new(move || {
+        let element = scroller.clone();
+        Listener::new(scroller, "scroll", move |_| {
+            let scroller = &element;
             let (top, height) = (scroller.scroll_top(), scroller.scroll_height());
             let (top_before, height_before) = last.replace((top, height));
-            if is_at_bottom(&scroller) {
+            if is_at_bottom(scroller) {
                 if follow.is_following.try_get_untracked() == Some(false) {
                     follow.grown.set(0.0);
                     follow.is_following.set(true);
@@ -108,22 +110,20 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
             }
         })
     };
-    let _ = scroller.add_event_listener_with_callback("scroll", on_scroll.as_ref().unchecked_ref());
-    let on_wheel = Closure::<dyn FnMut(web_sys::WheelEvent)>::new(move |event: web_sys::WheelEvent| {
-        if event.delta_y() < 0.0 {
+    let on_wheel = Listener::new(scroller, "wheel", move |event| {
+        let wheel = event.dyn_ref::<web_sys::WheelEvent>();
+        if wheel.is_some_and(|wheel| wheel.delta_y() < 0.0) {
             stop(follow);
         }
     });
-    let _ = scroller.add_event_listener_with_callback("wheel", on_wheel.as_ref().unchecked_ref());
     // The scrollbar and a finger are seen in what they do; here only that the reader has acted.
-    let on_pointer = Closure::<dyn FnMut()>::new(move || {
-        follow.is_asked.try_set_value(false);
+    let on_pointer = ["pointerdown", "touchstart"].map(|event| {
+        Listener::new(scroller, event, move |_| {
+            follow.is_asked.try_set_value(false);
+        })
     });
-    for event in ["pointerdown", "touchstart"] {
-        let _ = scroller.add_event_listener_with_callback(event, on_pointer.as_ref().unchecked_ref());
-    }
     // Whoever opens something wants to read it: it stays where it is.
-    let on_click = Closure::<dyn FnMut(web_sys::MouseEvent)>::new(move |event: web_sys::MouseEvent| {
+    let on_click = Listener::new(scroller, "click", move |event| {
         let target = event
             .target()
             .and_then(|target| target.dyn_into::<Element>().ok());
@@ -132,7 +132,6 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
             stop(follow);
         }
     });
-    let _ = scroller.add_event_listener_with_callback("click", on_click.as_ref().unchecked_ref());
     let on_key = window_event_listener(ev::keydown, move |event| {
         let in_field = event.target().is_some_and(|target| {
             target
@@ -151,7 +150,6 @@ fn listen(follow: Follow, scroller: &HtmlElement) {
             _ => {}
         }
     });
-    // The handlers live as long as what they are on.
     let kept = StoredValue::new_local((on_scroll, on_wheel, on_pointer, on_click));
     on_cleanup(move || {
         on_key.remove();

@@ -11,45 +11,46 @@ use web_sys::{Element, HtmlElement, IntersectionObserver, IntersectionObserverIn
 
 use super::Shown;
 use crate::markdown::window::NEAR;
+use crate::ui::Listener;
 
-/// The events around printing, and whether everything is shown from then on.
+/// The events around printing, and whether everything is shown after them.
 const PRINTING: [(&str, bool); 2] = [("beforeprint", true), ("afterprint", false)];
 
 /// Listens until it is dropped.
 pub(super) struct Watch {
     observer: IntersectionObserver,
     _seen: Closure<dyn FnMut()>,
-    printing: [Closure<dyn FnMut()>; 2],
+    _printing: [Listener; 2],
 }
 
 impl Watch {
     pub(super) fn new(scroller: Option<&Element>, text: Weak<RefCell<Shown>>) -> Option<Self> {
-        let look = |text: &Weak<RefCell<Shown>>, all: bool| {
+        let with = |text: &Weak<RefCell<Shown>>, act: &dyn Fn(&mut Shown)| {
             if let Some(text) = text.upgrade()
                 && let Ok(mut text) = text.try_borrow_mut()
             {
-                text.look(all);
+                act(&mut text);
             }
         };
         let seen = {
             let text = text.clone();
-            Closure::<dyn FnMut()>::new(move || look(&text, false))
+            Closure::<dyn FnMut()>::new(move || with(&text, &Shown::look))
         };
         let options = IntersectionObserverInit::new();
         options.set_root(scroller);
         options.set_root_margin(&format!("{}% 0px", NEAR * 100.0));
         let observer =
             IntersectionObserver::new_with_options(seen.as_ref().unchecked_ref(), &options).ok()?;
-        let printing = PRINTING.map(|(event, all)| {
+        let printing = PRINTING.map(|(event, is_printing)| {
             let text = text.clone();
-            let heard = Closure::<dyn FnMut()>::new(move || look(&text, all));
-            let _ = window().add_event_listener_with_callback(event, heard.as_ref().unchecked_ref());
-            heard
+            Listener::new(&window(), event, move |_| {
+                with(&text, &|text| text.print(is_printing));
+            })
         });
         Some(Self {
             observer,
             _seen: seen,
-            printing,
+            _printing: printing,
         })
     }
 
@@ -63,9 +64,6 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.observer.disconnect();
-        for ((event, _), heard) in PRINTING.iter().zip(&self.printing) {
-            let _ = window().remove_event_listener_with_callback(event, heard.as_ref().unchecked_ref());
-        }
     }
 }
 
