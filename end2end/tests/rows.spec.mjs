@@ -95,7 +95,7 @@ suite("rows", { speed: 20 }, (test) => {
     const { session } = await server.begin("rows");
     const page = await open(`/s/${session}`, WIDE);
     await simulator.reached("rows:edited");
-    const edit = await runThat(page, "the edit has come", (run) => run.pieces.at(-1).text === "acorn/log.py");
+    const edit = await runThat(page, "the edit has come", (run) => run.pieces.at(-1)?.text === "acorn/log.py");
     assert.equal(edit.pieces.at(-1).name, "edit_file");
     const row = await opened(page, 0);
     const change = row.locator('[data-channel="arguments"] pre');
