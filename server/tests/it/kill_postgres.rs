@@ -18,6 +18,7 @@ use crate::owner_gone::assert_kept;
 use crate::provider::Provider;
 use crate::proxy::Proxy;
 use crate::states::{assert_equal, end};
+use crate::watching_elsewhere::beside;
 
 /// A PostgreSQL that a test may kill: with full durability, supervised as in a server of one's own.
 struct Postgres {
@@ -83,15 +84,27 @@ async fn server_with(postgres: &Postgres, setup: Setup) -> TestServer {
     .await
 }
 
-/// The run ended well, and everybody has the same of it: who watched all the time, and who comes now.
-async fn check(what: &str, server: &TestServer, seen: &RunState, after: &RunState) {
+/// The run ended well, and everybody has the same of it: who watched all the time, who comes now, and who comes to a
+/// second server.
+async fn check(what: &str, postgres: &Postgres, server: &TestServer, seen: &RunState, after: &RunState) {
     assert_eq!(end(after), (RunStatus::Succeeded, None), "{what}");
     assert_eq!(after.generation(), 1, "{what}: its owner has kept it");
     if after.seq() > seen.seq() {
         assert_kept(seen, after);
     }
     assert_equal(after, &server.ended(&after.run().run_id).await);
-    server.assert_same(after).await;
+    let setup = Setup {
+        connect: Some(postgres.embedded.connect_options().clone()),
+        ..Setup::default()
+    };
+    let second = beside(server, setup).await;
+    assert_equal(after, &second.ended(&after.run().run_id).await);
+    assert_eq!(
+        server.assert_same(after).await,
+        second.assert_same(after).await,
+        "{what}"
+    );
+    second.stop().await;
 }
 
 /// Kills PostgreSQL where the run stands at this moment, and watches it to its end.
@@ -113,7 +126,7 @@ async fn kill_at(postgres: &Postgres, server: &TestServer, point: &Point) {
     let after = viewer.until_end(&run).await.clone();
     postgres.until_back().await;
     assert_eq!(viewer.errors, [], "{}", point.name);
-    check(point.name, server, &seen, &after).await;
+    check(point.name, postgres, server, &seen, &after).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +178,7 @@ async fn a_run_goes_on_when_postgres_is_killed_during_a_commit() {
     let after = viewer.until_end(&run).await.clone();
     postgres.until_back().await;
     assert_eq!(viewer.errors, []);
-    check("during a commit", &server, &seen, &after).await;
+    check("during a commit", &postgres, &server, &seen, &after).await;
     server.execution.shut_down().await;
     postgres.clear().await;
 }
@@ -188,7 +201,7 @@ async fn a_run_goes_on_when_postgres_is_killed_at_random_moments() {
             let after = viewer.until_end(&run).await.clone();
             postgres.until_back().await;
             let what = format!("seed {seed}, part {number}, after op {at}");
-            check(&what, &server, &seen, &after).await;
+            check(&what, &postgres, &server, &seen, &after).await;
         }
         server.execution.shut_down().await;
         postgres.clear().await;
