@@ -15,6 +15,7 @@ use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::run_store::RunStore;
 use crate::data::selection::Selection;
 use crate::data::session_store::SessionStore;
+use crate::ui::dynamic::{dynamic_list, dynamic_view, handler, memo};
 use crate::ui::{Button, Icon, IconName, StateKind, StateMark};
 
 /// The most characters of a name.
@@ -27,8 +28,8 @@ pub fn DetailsPanel(
     session: SessionStore,
 ) -> impl IntoView {
     let selection = Selection::use_context();
-    let selected = Memo::new(move |_| selection.node().map(|node| (session.run_of(&node), node)));
-    let content = move || match selected.get() {
+    let selected = memo(move || selection.node().map(|node| (session.run_of(&node), node)));
+    let content = dynamic_view(move || match selected.get() {
         None => EitherOf3::A(view! {
             <p class="muted">"Select a row or an item of the tree to see it here: its times, its arguments, what it gave back."</p>
         }),
@@ -41,7 +42,7 @@ pub fn DetailsPanel(
         Some((None, node_id)) => EitherOf3::C(view! {
             <p class="muted" role="alert">{format!("This session has no node {node_id}.")}</p>
         }),
-    };
+    });
     view! {
         <aside class="side side--details drawer" id="details" popover="auto" aria-label="Details">
             <div class="side__head">
@@ -52,7 +53,7 @@ pub fn DetailsPanel(
                     popovertarget="details"
                     popovertargetaction="hide"
                     aria-label="Close details"
-                    on:click=move |_| selection.clear()
+                    on:click=handler(move |_| selection.clear())
                 >
                     <Icon icon=IconName::X/>
                 </button>
@@ -93,7 +94,7 @@ pub fn NodeDetails(
         .unwrap_or((NodeKind::Function, String::new()));
     let state = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.node(&node_id, |node| words::node_state(node.state.status()))
                 .unwrap_or(StateKind::Unresolved)
         })
@@ -146,17 +147,13 @@ pub fn NodeDetails(
 fn CallDetails(run: RunStore, node_id: NodeId) -> impl IntoView {
     let children = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| run.children(&node_id))
+        memo(move || run.children(&node_id))
     };
     let within = run.clone();
     view! {
         <div class="sheet"><IoSections run node_id/></div>
         <div class="llm">
-            <For
-                each=move || children.get()
-                key=Clone::clone
-                children=move |child| child_view(within.clone(), child, 0)
-            />
+            {dynamic_list(move || children.get(), Clone::clone, move |child| child_view(within.clone(), child, 0))}
         </div>
     }
 }
@@ -166,7 +163,7 @@ fn NodeFacts(run: RunStore, node_id: NodeId) -> impl IntoView {
     let clock = PageClock::use_context();
     let node = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.node(&node_id, |node| {
                 let end = node.state.end();
                 (
@@ -187,7 +184,7 @@ fn NodeFacts(run: RunStore, node_id: NodeId) -> impl IntoView {
     });
     let attempts = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             let attempts = run.attempts(&node_id);
             let last = attempts.last().and_then(|attempt| {
                 run.attempt(attempt, |attempt| {
@@ -206,7 +203,7 @@ fn NodeFacts(run: RunStore, node_id: NodeId) -> impl IntoView {
         let (run, node_id) = (run.clone(), node_id.clone());
         move || run.node(&node_id, |node| words::node_span(node, clock))
     };
-    let facts = move || {
+    let facts = dynamic_view(move || {
         node.get().map(|(start, end, exit_code, is_provider)| {
             view! {
                 {start.map(|at| view! { <dt>"Started"</dt><dd><TimeOfDay at/></dd> })}
@@ -215,8 +212,8 @@ fn NodeFacts(run: RunStore, node_id: NodeId) -> impl IntoView {
                 {is_provider.then(|| view! { <dt>"Ran at"</dt><dd>"the provider"</dd> })}
             }
         })
-    };
-    let model = move || {
+    });
+    let model = dynamic_view(move || {
         attempts.get().map(|(count, model, usage)| {
             view! {
                 <dt>"Model"</dt>
@@ -226,7 +223,7 @@ fn NodeFacts(run: RunStore, node_id: NodeId) -> impl IntoView {
                 {usage.map(|usage| view! { <dt>"Tokens"</dt><dd>{usage}</dd> })}
             }
         })
-    };
+    });
     view! {
         <dl class="facts">
             {facts}

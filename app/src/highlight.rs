@@ -24,6 +24,7 @@ use web_sys::{Element, MutationObserver, MutationObserverInit, MutationRecord, N
 use crate::data::api;
 use crate::data::connection::ConnectionState;
 use crate::data::live::Live;
+use crate::ui::dynamic::effect;
 use brushes::Brushes;
 use code::{Code, Knowledge};
 
@@ -47,7 +48,7 @@ thread_local! {
 
 /// Paints from now on, once the page is hydrated.
 pub(crate) fn start(live: Live) {
-    Effect::new(move |_| {
+    effect(move || {
         // Also when the connection is back.
         let _ = live.state();
         if PAINTER.with_borrow(Option::is_none) {

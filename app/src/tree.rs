@@ -31,6 +31,7 @@ use crate::data::expansion::{Expansion, Open};
 use crate::data::run_store::RunStore;
 use crate::data::selection::{Selection, Way};
 use crate::data::session_store::SessionStore;
+use crate::ui::dynamic::{dynamic, dynamic_list, handler, memo};
 use crate::ui::{Icon, IconName, format};
 
 /// The tree and how it is moved in. A copy is another handle on it.
@@ -58,7 +59,7 @@ impl Tree {
         let query = RwSignal::new(String::new());
         let list = {
             let expansion = expansion.clone();
-            Memo::new(move |_| {
+            memo(move || {
                 let runs = session.runs();
                 match Query::of(&query.read()) {
                     Some(query) => List::matching(&runs, &query),
@@ -172,7 +173,7 @@ fn TreeSearch(tree: Tree) -> impl IntoView {
     let on_key = browser::on_search_key(tree);
     #[cfg(not(feature = "hydrate"))]
     let on_key = |_: leptos::ev::KeyboardEvent| {};
-    let found = Memo::new(move |_| {
+    let found = memo(move || {
         tree.list.with(|list| {
             let hits = list.hits()?;
             // Of a long run only a part may be in the page, and only that is searched.
@@ -194,8 +195,8 @@ fn TreeSearch(tree: Tree) -> impl IntoView {
                     id="tree-search"
                     placeholder="Search"
                     autocomplete="off"
-                    prop:value=move || tree.query.get()
-                    on:input=move |event| tree.query.set(event_target_value(&event))
+                    prop:value=dynamic(move || tree.query.get())
+                    on:input=handler(move |event| tree.query.set(event_target_value(&event)))
                     on:keydown=on_key
                 />
             </label>
@@ -207,49 +208,45 @@ fn TreeSearch(tree: Tree) -> impl IntoView {
 /// The items that are in the page, with room for those before and after.
 #[component]
 fn TreeItems(tree: Tree) -> impl IntoView {
-    let count = Memo::new(move |_| tree.list.with(|list| list.items().len()));
-    let range = Memo::new(move |_| tree.view.get().range(count.get()));
-    let keys = Memo::new(move |_| {
+    let count = memo(move || tree.list.with(|list| list.items().len()));
+    let range = memo(move || tree.view.get().range(count.get()));
+    let keys = memo(move || {
         let range = range.get();
         tree.list.with(|list| {
             let items = list.items().get(range).unwrap_or_default();
             items.iter().map(|item| item.key.clone()).collect::<Vec<_>>()
         })
     });
-    let stop = Memo::new(move |_| tree.stop());
+    let stop = memo(move || tree.stop());
     // While the item that Tab leads to is not in the page, the tree itself is where it leads to.
-    let own_stop = move || {
+    let own_stop = dynamic(move || {
         let is_there =
             stop.with(|stop| keys.with(|keys| stop.as_ref().is_some_and(|key| keys.contains(key))));
         if is_there { "-1" } else { "0" }
-    };
+    });
     #[cfg(feature = "hydrate")]
     let (on_key, on_focus) = (browser::on_key(tree), browser::on_focus(tree));
     #[cfg(not(feature = "hydrate"))]
     let (on_key, on_focus) = (|_: leptos::ev::KeyboardEvent| {}, |_: leptos::ev::FocusEvent| {});
-    let before = move || room(tree.view.get(), range.get().start, "before");
-    let after = move || {
+    let before = dynamic(move || room(tree.view.get(), range.get().start, "before"));
+    let after = dynamic(move || {
         room(
             tree.view.get(),
             count.get().saturating_sub(range.get().end),
             "more",
         )
-    };
+    });
     view! {
         <div class="tree" node_ref=tree.scroller>
             {before}
             <div
-                role=move || (count.get() > 0).then_some("tree")
+                role=dynamic(move || (count.get() > 0).then_some("tree"))
                 aria-label="Runs and nodes"
                 tabindex=own_stop
                 on:keydown=on_key
                 on:focusin=on_focus
             >
-                <For
-                    each=move || keys.get()
-                    key=Clone::clone
-                    children=move |key| tree_item(tree, key, stop).into_any()
-                />
+                {dynamic_list(move || keys.get(), Clone::clone, move |key| tree_item(tree, key, stop).into_any())}
             </div>
             {after}
         </div>

@@ -4,6 +4,7 @@ pub mod button;
 pub mod chip;
 #[cfg(feature = "hydrate")]
 mod clipboard;
+pub mod dynamic;
 pub mod format;
 pub mod icon;
 #[cfg(feature = "hydrate")]

@@ -1,7 +1,10 @@
 //! Frames of the WebSocket `GET /api/stream`.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
+use crate::Extra;
 use crate::api::SessionSummary;
 use crate::id::RunId;
 use crate::model::{Run, StreamState, Timestamp};
@@ -9,7 +12,7 @@ use crate::op::{Entry, Op};
 use crate::snapshot::SnapshotPart;
 
 /// What the server sends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
@@ -63,6 +66,94 @@ pub enum ServerFrame {
         /// In plain words.
         detail: String,
     },
+}
+
+/// By hand, since serde's own way to read a tagged enum would bring a second reader of everything into the page.
+impl<'de> Deserialize<'de> for ServerFrame {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut object = Extra::deserialize(deserializer)?;
+        let Some(Value::String(kind)) = object.shift_remove("type") else {
+            return Err(D::Error::missing_field("type"));
+        };
+        Self::read(&kind, Value::Object(object)).map_err(D::Error::custom)
+    }
+}
+
+impl ServerFrame {
+    fn read(kind: &str, fields: Value) -> Result<Self, serde_json::Error> {
+        use serde_json::from_value;
+
+        Ok(match kind {
+            "execution_stream" => Self::ExecutionStream(from_value(fields)?),
+            "stream_state" => Self::StreamState(from_value(fields)?),
+            "snapshot_begin" => {
+                #[derive(Deserialize)]
+                struct Fields {
+                    #[serde(deserialize_with = "crate::op::known_version")]
+                    schema_version: u32,
+                    run: Run,
+                    reset: bool,
+                }
+                let Fields {
+                    schema_version,
+                    run,
+                    reset,
+                } = from_value(fields)?;
+                Self::SnapshotBegin {
+                    schema_version,
+                    run,
+                    reset,
+                }
+            }
+            "snapshot_part" => {
+                #[derive(Deserialize)]
+                struct Fields {
+                    run_id: RunId,
+                    number: u32,
+                    part: Box<SnapshotPart>,
+                }
+                let Fields { run_id, number, part } = from_value(fields)?;
+                Self::SnapshotPart { run_id, number, part }
+            }
+            "snapshot_end" => {
+                #[derive(Deserialize)]
+                struct Fields {
+                    run_id: RunId,
+                    parts: u32,
+                }
+                let Fields { run_id, parts } = from_value(fields)?;
+                Self::SnapshotEnd { run_id, parts }
+            }
+            "session_updated" => {
+                #[derive(Deserialize)]
+                struct Fields {
+                    session: Box<SessionSummary>,
+                }
+                let Fields { session } = from_value(fields)?;
+                Self::SessionUpdated { session }
+            }
+            "ping" => {
+                #[derive(Deserialize)]
+                struct Fields {
+                    at: Timestamp,
+                }
+                let Fields { at } = from_value(fields)?;
+                Self::Ping { at }
+            }
+            "error" => {
+                #[derive(Deserialize)]
+                struct Fields {
+                    #[serde(default)]
+                    run_id: Option<RunId>,
+                    code: String,
+                    detail: String,
+                }
+                let Fields { run_id, code, detail } = from_value(fields)?;
+                Self::Error { run_id, code, detail }
+            }
+            unknown => return Err(serde_json::Error::custom(format!("unknown frame {unknown:?}"))),
+        })
+    }
 }
 
 /// Ops that share an envelope.

@@ -46,3 +46,12 @@ pub const MAX_PROMPT: usize = 1024 * 1024;
 
 /// Fields that this version does not know, kept so that nothing is lost.
 pub type Extra = serde_json::Map<String, serde_json::Value>;
+
+/// Reads a JSON text by way of [`serde_json::Value`], so that the page has one reader for each type and not one for texts
+/// besides.
+///
+/// # Errors
+/// The text is not JSON, or not of this type.
+pub fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_value(serde_json::from_str(text)?)
+}

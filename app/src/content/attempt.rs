@@ -12,6 +12,7 @@ use super::words;
 use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::expansion::Expansion;
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
 use crate::ui::{Icon, IconName, StateMark, format};
 
 /// An attempt among the attempts of its node.
@@ -28,7 +29,7 @@ pub fn AttemptView(
 ) -> impl IntoView {
     let place = {
         let attempt_id = attempt_id.clone();
-        Memo::new(move |_| {
+        memo(move || {
             attempts.with(|attempts| {
                 let place = attempts.iter().position(|id| *id == attempt_id);
                 let before = place
@@ -41,8 +42,8 @@ pub fn AttemptView(
             })
         })
     };
-    let before = Memo::new(move |_| place.get().0);
-    let is_older = Memo::new(move |_| place.get().1);
+    let before = memo(move || place.get().0);
+    let is_older = memo(move || place.get().1);
     let boundary = {
         let (run, attempt_id) = (run.clone(), attempt_id.clone());
         move || {
@@ -70,13 +71,13 @@ pub fn AttemptView(
 fn Boundary(run: RunStore, before: AttemptId, after: AttemptId) -> impl IntoView {
     let left = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             run.attempt(&before, |attempt| {
                 (title(attempt), attempt.provider.clone(), ending(attempt))
             })
         })
     };
-    let right = Memo::new(move |_| {
+    let right = memo(move || {
         run.attempt(&after, |attempt| {
             let kept = attempt.kept.map(|kept| match kept.tokens {
                 0 => "nothing kept".to_owned(),
@@ -101,7 +102,7 @@ fn Boundary(run: RunStore, before: AttemptId, after: AttemptId) -> impl IntoView
             )
         })
     });
-    move || {
+    dynamic_view(move || {
         let (left, right) = (left.get()?, right.get()?);
         let moved = left.1 != right.1;
         let icon = if moved {
@@ -131,7 +132,7 @@ fn Boundary(run: RunStore, before: AttemptId, after: AttemptId) -> impl IntoView
                 <TimeOfDay at=right.4 class="boundary__at"/>
             </div>
         })
-    }
+    })
 }
 
 fn title(attempt: &Attempt) -> String {
@@ -161,7 +162,7 @@ fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl Int
     let body_id = scoped(format_args!("attempt-{attempt_id}"));
     let facts = {
         let (run, attempt_id) = (run.clone(), attempt_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             let blocks = run.read(Piece::Blocks(attempt_id.clone()), |state| {
                 block_list::count(state, &attempt_id)
             });
@@ -188,7 +189,7 @@ fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl Int
     };
     let part = move || facts.get();
     let state = Signal::derive(move || part().map_or(crate::ui::StateKind::Unresolved, |facts| facts.3));
-    let time = move || part().map(|facts| words::span(Some(facts.4.0), facts.4.1, clock));
+    let time = dynamic(move || part().map(|facts| words::span(Some(facts.4.0), facts.4.1, clock)));
     let is_open = open.signal();
     let body = {
         let attempt_id = attempt_id.clone();
@@ -204,31 +205,31 @@ fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl Int
         }
     };
     view! {
-        <div class="row row--superseded" data-attempt-id=attempt_id.to_string() data-state=move || state.get().class()>
+        <div class="row row--superseded" data-attempt-id=attempt_id.to_string() data-state=dynamic(move || state.get().class())>
             <button
                 type="button"
                 class="row__toggle"
-                aria-expanded=move || is_open.get().to_string()
+                aria-expanded=dynamic(move || is_open.get().to_string())
                 aria-controls=body_id.clone()
-                on:click=move |_| open.toggle()
+                on:click=handler(move |_| open.toggle())
             >
                 <Icon icon=IconName::Chevron class="row__chev"/>
                 <Icon icon=IconName::StateSuperseded class="row__icon"/>
-                <span class="row__name row__name--plain">{move || part().map(|facts| facts.0)}</span>
-                <span class="row__sum">{move || part().map(|facts| facts.1)}</span>
-                <span class="row__meta">{move || part().map(|facts| facts.2)}</span>
+                <span class="row__name row__name--plain">{dynamic(move || part().map(|facts| facts.0))}</span>
+                <span class="row__sum">{dynamic(move || part().map(|facts| facts.1))}</span>
+                <span class="row__meta">{dynamic(move || part().map(|facts| facts.2))}</span>
                 <StateMark state/>
                 <time class="row__time">{time}</time>
             </button>
         </div>
-        <div class="nest" id=body_id hidden=move || !is_open.get()>{body}</div>
+        <div class="nest" id=body_id hidden=dynamic(move || !is_open.get())>{body}</div>
     }
 }
 
 /// What is to be said about how an attempt ended, where a word is due.
 #[component]
 fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
-    let end = Memo::new(move |_| {
+    let end = memo(move || {
         run.attempt(&attempt_id, |attempt| {
             let end = attempt.state.end()?;
             let state = words::attempt_state(end.status);
@@ -276,8 +277,8 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
         })
         .flatten()
     });
-    move || {
+    dynamic_view(move || {
         end.get()
             .map(|(icon, (title, cause, size))| view! { <Gap icon title cause size/> })
-    }
+    })
 }

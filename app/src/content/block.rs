@@ -14,6 +14,7 @@ use super::reasoning::ReasoningRow;
 use super::scope::scoped;
 use crate::data::run_store::RunStore;
 use crate::markdown::{MarkdownText, MarkdownView, ReadText};
+use crate::ui::dynamic::{dynamic, memo};
 use crate::ui::{IconName, format};
 
 /// The kinds of blocks that are drawn here; tool rows have their own component.
@@ -84,7 +85,7 @@ fn shown_bytes(block: &Block) -> Option<usize> {
 /// Whether the text of a block has ended.
 pub fn is_finished(run: &RunStore, block_id: &BlockId) -> Signal<bool> {
     let (run, block_id) = (run.clone(), block_id.clone());
-    Memo::new(move |_| {
+    memo(move || {
         run.block(&block_id, |block| block.state.status().is_final())
             .unwrap_or(true)
     })
@@ -94,7 +95,7 @@ pub fn is_finished(run: &RunStore, block_id: &BlockId) -> Signal<bool> {
 /// The word of a block's state.
 pub fn block_state(run: &RunStore, block_id: &BlockId) -> Memo<&'static str> {
     let (run, block_id) = (run.clone(), block_id.clone());
-    Memo::new(move |_| {
+    memo(move || {
         run.block(&block_id, |block| block.state.status().as_str())
             .unwrap_or("complete")
     })
@@ -113,7 +114,7 @@ fn TextBlock(run: RunStore, block_id: BlockId) -> impl IntoView {
             finished
             attr:data-block-id=id
             attr:data-block-kind="text"
-            attr:data-state=move || state.get()
+            attr:data-state=dynamic(move || state.get())
         />
         <BlockEnd run block_id/>
     }
@@ -129,7 +130,7 @@ pub fn BlockEnd(
 ) -> impl IntoView {
     let cut = {
         let (run, block_id) = (run.clone(), block_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.block(&block_id, |block| match &block.state {
                 BlockState::Ended(end) if end.status == BlockStatus::Cut => Some(end.bytes),
                 _ => None,
@@ -139,7 +140,7 @@ pub fn BlockEnd(
     };
     let whole = {
         let (run, block_id) = (run.clone(), block_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.block(&block_id, |block| {
                 let whole = block.body.content()?.content_ref.as_ref()?;
                 Some((shown_bytes(block)? as u64, whole.bytes))
@@ -159,7 +160,7 @@ pub fn BlockEnd(
             }
         })
     };
-    let is_long = Memo::new(move |_| whole.with(Option::is_some));
+    let is_long = memo(move || whole.with(Option::is_some));
     let rest = move || {
         is_long.get().then(|| {
             let pieces = Pieces::new(
@@ -193,7 +194,7 @@ fn Refusal(run: RunStore, block_id: BlockId) -> impl IntoView {
             class="gap"
             data-block-id=block_id.to_string()
             data-block-kind="refusal"
-            data-state=move || state.get()
+            data-state=dynamic(move || state.get())
         >
             <crate::ui::Icon icon=IconName::StateDenied/>
             <span><b>"The model declined."</b>" “"{words}"”"</span>

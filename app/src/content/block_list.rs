@@ -2,6 +2,7 @@
 
 mod window;
 
+use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 use protocol::fold::RunState;
 use protocol::id::{AttemptId, BlockId, GroupId};
@@ -19,6 +20,7 @@ use crate::data::run_store::{Piece, RunStore};
 #[cfg(feature = "hydrate")]
 use crate::data::selection::Selection;
 use crate::markdown::MOST_ELEMENTS;
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 
 /// The place that the address of the page leads to, in context.
 #[derive(Clone)]
@@ -106,14 +108,14 @@ pub fn BlockList(
 ) -> impl IntoView {
     let read = {
         let (run, attempt_id) = (run.clone(), attempt_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.read(Piece::Blocks(attempt_id.clone()), |state| {
                 let blocks = state.blocks_of(&attempt_id);
                 (chunks(blocks), state.left_out_of(&attempt_id))
             })
         })
     };
-    let chunks = Memo::new(move |_| read.with(|(chunks, _)| chunks.clone()));
+    let chunks = memo(move || read.with(|(chunks, _)| chunks.clone()));
     let place = use_context::<Place>().and_then(|Place(place)| place);
     let before = place
         .filter(|place| place.attempt_id == attempt_id)
@@ -137,17 +139,17 @@ pub fn BlockList(
     }
     view! {
         <SideButton loader side=Side::Earlier/>
-        <For
-            each=move || shown.with(|window| window.items.clone())
-            key=Shown::key
-            children=move |item| match item {
+        {dynamic_list(
+            move || shown.with(|window| window.items.clone()),
+            Shown::key,
+            move |item| match item {
                 Shown::Chunk(chunk) if chunk.is_tools => {
                     view! { <ToolGroup run=run.clone() first=chunk.first chunks depth/> }.into_any()
                 }
                 Shown::Chunk(chunk) => view! { <BlockView run=run.clone() block_id=chunk.first/> }.into_any(),
                 Shown::Gap(gap) => view! { <GapButton loader gap/> }.into_any(),
-            }
-        />
+            },
+        )}
         <SideButton loader side=Side::Later/>
     }
 }
@@ -155,13 +157,13 @@ pub fn BlockList(
 /// What stands before or after the blocks in the page. A link, so that it also leads there without script.
 #[component]
 fn SideButton(loader: window::Loader, side: Side) -> impl IntoView {
-    let count = Memo::new(move |_| loader.hidden(side));
-    move || {
+    let count = memo(move || loader.hidden(side));
+    dynamic_view(move || {
         (count.get() > 0).then(|| {
-            let words = move || {
+            let words = dynamic(move || {
                 let blocks = words::counted(count.get(), side.thing());
                 format!("Show {blocks}")
-            };
+            });
             let class = match side {
                 Side::Earlier => "older older--earlier",
                 Side::Later => "older older--later",
@@ -170,20 +172,20 @@ fn SideButton(loader: window::Loader, side: Side) -> impl IntoView {
                 <div class=class>
                     <a
                         class="btn btn--sm"
-                        href=move || loader.href(side)
-                        aria-busy=move || loader.is_busy().to_string()
-                        on:click=move |event| {
+                        href=dynamic(move || loader.href(side))
+                        aria-busy=dynamic(move || loader.is_busy().to_string())
+                        on:click=handler(move |event: MouseEvent| {
                             event.prevent_default();
                             loader.go(side);
-                        }
+                        })
                     >
                         {words}
                     </a>
-                    {move || loader.failed().map(|failed| view! { <span role="alert">{failed}</span> })}
+                    {dynamic_view(move || loader.failed().map(|failed| view! { <span role="alert">{failed}</span> }))}
                 </div>
             }
         })
-    }
+    })
 }
 
 /// Blocks that are left out in the middle of what is shown.
@@ -199,10 +201,10 @@ fn GapButton(loader: window::Loader, gap: LeftOut) -> impl IntoView {
             <a
                 class="btn btn--sm"
                 href=href
-                on:click=move |event| {
+                on:click=handler(move |event: MouseEvent| {
                     event.prevent_default();
                     loader.fill(gap.clone());
-                }
+                })
             >
                 {words}
             </a>

@@ -9,6 +9,7 @@ use super::words;
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::session_store::SessionStore;
 use crate::ui::Button;
+use crate::ui::dynamic::{dynamic, dynamic_view, memo};
 
 /// A wish about a run that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub fn GoOn(
     let session = use_context::<SessionStore>();
     let status = {
         let run = run.clone();
-        Memo::new(move |_| run.status())
+        memo(move || run.status())
     };
     let can_resume = move || {
         matches!(
@@ -39,7 +40,7 @@ pub fn GoOn(
     // Only the answer of the session's last run: what follows on another one was said after it.
     let answer = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             let is_last = session?.runs().last().map(RunStore::run_id) == Some(run.run_id());
             if !is_last || !status.get().is_final() {
                 return None;
@@ -57,9 +58,9 @@ pub fn GoOn(
     let failed = RwSignal::new(None::<String>);
     let seq = {
         let run = run.clone();
-        Memo::new(move |_| run.read(Piece::Seq, protocol::fold::RunState::seq))
+        memo(move || run.read(Piece::Seq, protocol::fold::RunState::seq))
     };
-    let pending = Memo::new(move |_| {
+    let pending = memo(move || {
         asked
             .get()
             .filter(|(_, at)| *at == seq.get())
@@ -73,23 +74,23 @@ pub fn GoOn(
         }
     };
     let run_id = run.run_id().clone();
-    let resume = move || {
+    let resume = dynamic_view(move || {
         let path = resume_path.clone();
         let on_submit = submit(Wish::Resume, format!("/api/runs/{run_id}/resume"));
         can_resume().then(|| view! { <WishForm wish=Wish::Resume path pending on_submit/> })
-    };
-    let regenerate = move || {
+    });
+    let regenerate = dynamic_view(move || {
         answer.get().map(|node| {
             let on_submit = submit(Wish::Regenerate, format!("/api/nodes/{node}/regenerate"));
             view! { <WishForm wish=Wish::Regenerate path=path_of(&node) pending on_submit/> }
         })
-    };
+    });
     let is_any = move || can_resume() || answer.with(Option::is_some);
     view! {
-        <div class="nodefoot" hidden=move || !is_any()>
+        <div class="nodefoot" hidden=dynamic(move || !is_any())>
             {resume}
             {regenerate}
-            {move || failed.get().map(|failed| view! { <span class="tag tag--warn" role="alert">{failed}</span> })}
+            {dynamic_view(move || failed.get().map(|failed| view! { <span class="tag tag--warn" role="alert">{failed}</span> }))}
         </div>
     }
 }
@@ -104,7 +105,7 @@ where
     F: Fn(leptos::ev::SubmitEvent) + 'static,
 {
     let disabled = Signal::derive(move || pending.with(Option::is_some));
-    let label = move || words::wish(wish, pending.get() == Some(wish));
+    let label = dynamic(move || words::wish(wish, pending.get() == Some(wish)));
     view! {
         <form method="post" action=path on:submit=on_submit>
             <Button small=true submit=true disabled>

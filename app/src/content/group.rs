@@ -10,6 +10,7 @@ use super::words;
 use crate::data::clock::PageClock;
 use crate::data::run_store::RunStore;
 use crate::data::selection::Selection;
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, memo};
 use crate::ui::{Icon, IconName, StateKind, StateMark};
 
 /// The chunk that begins with `first`. Its element and its rows stay the same when they become a group.
@@ -24,35 +25,34 @@ pub fn ToolGroup(
     /// How many model nodes it lies within.
     depth: usize,
 ) -> impl IntoView {
-    let chunk =
-        Memo::new(move |_| chunks.with(|chunks| chunks.iter().find(|chunk| chunk.first == first).cloned()));
-    let members = Memo::new(move |_| {
+    let chunk = memo(move || chunks.with(|chunks| chunks.iter().find(|chunk| chunk.first == first).cloned()));
+    let members = memo(move || {
         chunk
             .with(|chunk| chunk.as_ref().map(|chunk| chunk.members.clone()))
             .unwrap_or_default()
     });
     // A batch with words between its members keeps its rows in their places: each part says that it belongs to one.
-    let group = Memo::new(move |_| chunk.with(|chunk| chunk.as_ref().and_then(|chunk| chunk.group.clone())));
+    let group = memo(move || chunk.with(|chunk| chunk.as_ref().and_then(|chunk| chunk.group.clone())));
     let selection = Selection::use_context();
     let is_marked = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             group.with(Option::is_some)
                 && members.get().iter().any(|block| {
                     node_of(&run, block).is_some_and(|node| selection.is(&node) || selection.is_within(&node))
                 })
         })
     };
-    let class = move || match (group.with(Option::is_some), is_marked.get()) {
+    let class = dynamic(move || match (group.with(Option::is_some), is_marked.get()) {
         (false, _) => "llm",
         (true, false) => "group",
         (true, true) => "group group--marked",
-    };
-    let label = move || {
+    });
+    let label = dynamic(move || {
         group
             .with(Option::is_some)
             .then(|| format!("Parallel group of {}", members.with(Vec::len)))
-    };
+    });
     let head = {
         let run = run.clone();
         move || {
@@ -65,14 +65,14 @@ pub fn ToolGroup(
         <section
             class=class
             aria-label=label
-            data-group-id=move || group.get().map(|group| group.to_string())
+            data-group-id=dynamic(move || group.get().map(|group| group.to_string()))
         >
             {head}
-            <For
-                each=move || members.get()
-                key=Clone::clone
-                children=move |block| view! { <ToolRow run=run.clone() call=Call::Block(block) depth/> }.into_any()
-            />
+            {dynamic_list(
+                move || members.get(),
+                Clone::clone,
+                move |block| view! { <ToolRow run=run.clone() call=Call::Block(block) depth/> },
+            )}
         </section>
     }
 }
@@ -89,7 +89,7 @@ fn node_of(run: &RunStore, block: &BlockId) -> Option<protocol::id::NodeId> {
 #[component]
 fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
     let clock = PageClock::use_context();
-    let facts = Memo::new(move |_| {
+    let facts = memo(move || {
         let mut counts: Vec<(StateKind, usize)> = Vec::new();
         let mut span = (None, Some(i64::MIN));
         for block in members.get() {
@@ -117,7 +117,7 @@ fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
         counts.sort_by_key(|(state, _)| StateKind::ALL.iter().rposition(|known| known == state));
         (counts, span)
     });
-    let counts = move || {
+    let counts = dynamic_view(move || {
         facts
             .get()
             .0
@@ -127,13 +127,13 @@ fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
                 view! { <StateMark state words/> }
             })
             .collect_view()
-    };
-    let time = move || facts.with(|(_, (start, end))| words::span(*start, *end, clock));
+    });
+    let time = dynamic(move || facts.with(|(_, (start, end))| words::span(*start, *end, clock)));
     view! {
         <div class="group__head">
             <span class="group__title">
                 <Icon icon=IconName::Parallel/>
-                {move || members.with(Vec::len)}
+                {dynamic(move || members.with(Vec::len))}
                 " "
                 <span>"in parallel"</span>
             </span>

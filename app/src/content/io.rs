@@ -10,6 +10,7 @@ use section::OutputSection;
 
 use super::words;
 use crate::data::run_store::RunStore;
+use crate::ui::dynamic::{dynamic_view, memo};
 use crate::ui::{CopyButton, Icon, IconName, format};
 
 /// All parts of a call, in the body of its row and in the details panel alike.
@@ -47,13 +48,13 @@ pub fn IoSections(
 
 #[component]
 fn ErrorSection(run: RunStore, node_id: NodeId) -> impl IntoView {
-    let error = Memo::new(move |_| {
+    let error = memo(move || {
         run.node(&node_id, |node| {
             node.state.end().and_then(|end| end.error.clone())
         })
         .flatten()
     });
-    move || {
+    dynamic_view(move || {
         error.get().map(|error| {
             let copied = format!("{}: {}", error.code, error.message);
             view! {
@@ -69,18 +70,18 @@ fn ErrorSection(run: RunStore, node_id: NodeId) -> impl IntoView {
                 </section>
             }
         })
-    }
+    })
 }
 
 #[component]
 fn ProgressSection(run: RunStore, node_id: NodeId) -> impl IntoView {
-    let progress = Memo::new(move |_| {
+    let progress = memo(move || {
         run.node(&node_id, |node| {
             node.progress.clone().filter(|_| node.state.end().is_none())
         })
         .flatten()
     });
-    move || {
+    dynamic_view(move || {
         progress.get().map(|progress| {
             let of = progress
                 .total
@@ -96,7 +97,7 @@ fn ProgressSection(run: RunStore, node_id: NodeId) -> impl IntoView {
                 </section>
             }
         })
-    }
+    })
 }
 
 /// The return value, or that there is none.
@@ -104,7 +105,7 @@ fn ProgressSection(run: RunStore, node_id: NodeId) -> impl IntoView {
 fn ResultSection(run: RunStore, node_id: NodeId) -> impl IntoView {
     let has_result = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.output(&node_id, Channel::Result, |output| {
                 output.bytes > 0 || !output.text.is_empty()
             }) == Some(true)
@@ -112,9 +113,9 @@ fn ResultSection(run: RunStore, node_id: NodeId) -> impl IntoView {
     };
     let status = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| run.node(&node_id, |node| node.state.status()))
+        memo(move || run.node(&node_id, |node| node.state.status()))
     };
-    move || {
+    dynamic_view(move || {
         if has_result.get() {
             leptos::either::EitherOf3::A(view! {
                 <OutputSection run=run.clone() node_id=node_id.clone() channel=Channel::Result/>
@@ -129,7 +130,7 @@ fn ResultSection(run: RunStore, node_id: NodeId) -> impl IntoView {
         } else {
             leptos::either::EitherOf3::C(())
         }
-    }
+    })
 }
 
 /// Why a call that is over gave nothing back.

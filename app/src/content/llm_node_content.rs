@@ -9,6 +9,7 @@ use super::block_list;
 use super::model_row::stream_chip;
 use super::words;
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, memo};
 use crate::ui::{CopyButton, IconName, format};
 
 /// After so many levels the content goes on in the details panel.
@@ -29,16 +30,16 @@ pub fn LlmNodeContent(
 ) -> impl IntoView {
     let attempts = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| run.attempts(&node_id))
+        memo(move || run.attempts(&node_id))
     };
     let foot = (depth == 0).then(|| view! { <NodeFoot run=run.clone() node_id=node_id.clone()/> });
     view! {
         <div class="llm" id=id>
-            <For
-                each=move || attempts.get()
-                key=Clone::clone
-                children=move |attempt_id| view! { <AttemptView run=run.clone() attempt_id attempts depth/> }.into_any()
-            />
+            {dynamic_list(
+                move || attempts.get(),
+                Clone::clone,
+                move |attempt_id| view! { <AttemptView run=run.clone() attempt_id attempts depth/> },
+            )}
             {foot}
         </div>
     }
@@ -49,7 +50,7 @@ pub fn LlmNodeContent(
 fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
     let figures = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             let attempts = run.attempts(&node_id);
             let blocks: usize = attempts
                 .iter()
@@ -81,7 +82,7 @@ fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
             )
         })
     };
-    let blocks = move || words::counted(figures.get().1, "block");
+    let blocks = dynamic(move || words::counted(figures.get().1, "block"));
     let chip = {
         let (run, node_id) = (run.clone(), node_id.clone());
         let is_live = Memo::new({
@@ -98,7 +99,7 @@ fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
     view! {
         <div class="nodefoot">
             {chip}
-            {move || tokens().map(|tokens| view! { <span class="num">{tokens}</span> })}
+            {dynamic_view(move || tokens().map(|tokens| view! { <span class="num">{tokens}</span> }))}
             <span class="num">{blocks}</span>
             <CopyButton label="Copy text" text=answer/>
             <CopyButton label="Copy full record" text=record icon=IconName::Record/>

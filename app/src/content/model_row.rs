@@ -14,6 +14,7 @@ use crate::data::expansion::{self, Expansion};
 use crate::data::live::Live;
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::selection::Selection;
+use crate::ui::dynamic::{dynamic, handler, memo};
 use crate::ui::{Icon, IconName, StateKind, StateMark, StreamChip};
 
 /// A model node. It is open by default: whoever opened what lies above it wants to see it.
@@ -32,14 +33,14 @@ pub fn ModelRow(
     let selection = Selection::use_context();
     let (body_id, own_id) = (scoped(format_args!("content-{node_id}")), node_id.to_string());
 
-    let name = memo(&run, &node_id, |run, id| {
+    let name = node_memo(&run, &node_id, |run, id| {
         run.node(id, |node| node.name.clone()).unwrap_or_default()
     });
-    let state = memo(&run, &node_id, |run, id| {
+    let state = node_memo(&run, &node_id, |run, id| {
         run.node(id, |node| words::node_state(node.state.status()))
             .unwrap_or(StateKind::Unresolved)
     });
-    let model = memo(&run, &node_id, |run, id| {
+    let model = node_memo(&run, &node_id, |run, id| {
         run.attempts(id)
             .last()
             .and_then(|attempt| run.attempt(attempt, |attempt| attempt.model.clone()))
@@ -47,7 +48,7 @@ pub fn ModelRow(
     });
     let preview = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             if is_open.get() {
                 String::new()
             } else {
@@ -55,11 +56,11 @@ pub fn ModelRow(
             }
         })
     };
-    let summary = move || match (model.get(), preview.get()) {
+    let summary = dynamic(move || match (model.get(), preview.get()) {
         (model, preview) if preview.is_empty() => model,
         (model, preview) => format!("{model} · {preview}"),
-    };
-    let meta = memo(&run, &node_id, |run, id| {
+    });
+    let meta = node_memo(&run, &node_id, |run, id| {
         let attempts = run.attempts(id).len();
         if attempts > 1 {
             format!("attempt {attempts}")
@@ -76,8 +77,8 @@ pub fn ModelRow(
     };
     let class = {
         let node_id = node_id.clone();
-        Memo::new(
-            move |_| match (selection.is(&node_id), selection.is_within(&node_id)) {
+        memo(
+            move || match (selection.is(&node_id), selection.is_within(&node_id)) {
                 (true, _) => "row row--model row--selected",
                 (false, true) => "row row--model row--marked",
                 (false, false) => "row row--model",
@@ -100,13 +101,13 @@ pub fn ModelRow(
         }
     };
     view! {
-        <div class=class data-node-id=own_id data-state=move || state.get().class()>
+        <div class=class data-node-id=own_id data-state=dynamic(move || state.get().class())>
             <button
                 type="button"
                 class="row__toggle"
-                aria-expanded=move || is_open.get().to_string()
+                aria-expanded=dynamic(move || is_open.get().to_string())
                 aria-controls=body_id
-                on:click=move |_| open.toggle()
+                on:click=handler(move |_| open.toggle())
             >
                 <Icon icon=IconName::Chevron class="row__chev"/>
                 <Icon icon=IconName::Model class="row__icon"/>
@@ -123,13 +124,13 @@ pub fn ModelRow(
 }
 
 /// Something about a node, read again when it changes.
-fn memo<T: PartialEq + Send + Sync + 'static>(
+fn node_memo<T: PartialEq + Send + Sync + 'static>(
     run: &RunStore,
     node_id: &NodeId,
     read: fn(&RunStore, &NodeId) -> T,
 ) -> Memo<T> {
     let (run, node_id) = (run.clone(), node_id.clone());
-    Memo::new(move |_| read(&run, &node_id))
+    memo(move || read(&run, &node_id))
 }
 
 /// The newest line of what a node wrote.
@@ -152,16 +153,16 @@ fn preview(run: &RunStore, node_id: &NodeId) -> String {
 pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoView + use<> {
     let clock = PageClock::use_context();
     let live = Live::use_context();
-    let stream = memo(run, node_id, |run, id| {
+    let stream = node_memo(run, node_id, |run, id| {
         run.read(Piece::Streams, |state| state.stream(id).cloned())
     });
-    let settled = memo(run, node_id, |run, id| {
+    let settled = node_memo(run, node_id, |run, id| {
         run.node(id, |node| words::node_state(node.state.status()))
             .filter(|_| run.node(id, |node| node.state.end().is_some()) == Some(true))
     });
     // What was heard last is then no news.
-    let is_lost = Memo::new(move |_| settled.get().is_none() && live.state().is_lost());
-    let state = Memo::new(move |_| match settled.get() {
+    let is_lost = memo(move || settled.get().is_none() && live.state().is_lost());
+    let state = memo(move || match settled.get() {
         Some(state) => state,
         None if is_lost.get() => StateKind::Waiting,
         None => stream.with(|stream| {
@@ -178,8 +179,7 @@ pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoVie
             Some(stream) => activity_words(stream, clock),
         }),
     });
-    let is_live =
-        Memo::new(move |_| settled.get().is_none() && !is_lost.get() && stream.with(Option::is_some));
+    let is_live = memo(move || settled.get().is_none() && !is_lost.get() && stream.with(Option::is_some));
     let rate = Signal::derive(move || {
         let rate = stream.with(|stream| stream.as_ref().and_then(|stream| stream.tokens_per_second));
         is_live.get().then(|| rate.unwrap_or(0.0).max(0.0).round() as u64)

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::words;
 use crate::data::clock::TimeOfDay;
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic_list, dynamic_view, memo};
 use crate::ui::{Icon, IconName};
 
 /// A box with a mark and a sentence.
@@ -41,13 +42,13 @@ pub fn Notices(
 ) -> impl IntoView {
     let count = {
         let run = run.clone();
-        Memo::new(move |_| run.read(Piece::Notices, |state| state.notices().len()))
+        memo(move || run.read(Piece::Notices, |state| state.notices().len()))
     };
     let unknown = {
         let run = run.clone();
-        Memo::new(move |_| run.read(Piece::Notices, |state| state.unknown().len()))
+        memo(move || run.read(Piece::Notices, |state| state.unknown().len()))
     };
-    let unknown = move || {
+    let unknown = dynamic_view(move || {
         let count = unknown.get();
         (count > 0).then(|| {
             let detail = format!(
@@ -56,12 +57,12 @@ pub fn Notices(
             );
             view! { <NoticeBox warning=false title="Not known to this version." detail/> }
         })
-    };
+    });
     view! {
-        <For
-            each=move || 0..count.get()
-            key=|place| *place
-            children=move |place| {
+        {dynamic_list(
+            move || 0..count.get(),
+            |place| *place,
+            move |place| {
                 run.peek(|state| state.notices().get(place).cloned()).map(|notice| {
                     let warning = !matches!(notice.code.as_str(), "taken_over" | "take_over");
                     view! {
@@ -74,8 +75,8 @@ pub fn Notices(
                         />
                     }
                 })
-            }
-        />
+            },
+        )}
         {unknown}
     }
 }
@@ -109,7 +110,7 @@ pub fn RunEnd(
     /// The run.
     run: RunStore,
 ) -> impl IntoView {
-    let end = Memo::new(move |_| {
+    let end = memo(move || {
         let (status, error) = run.run(|run| (run.status, run.error.clone()));
         // The last attempt says it already.
         let is_said = error.as_ref().is_some_and(|error| {
@@ -163,8 +164,8 @@ pub fn RunEnd(
         };
         Some(words)
     });
-    move || {
+    dynamic_view(move || {
         end.get()
             .map(|(warning, title, detail)| view! { <NoticeBox warning title detail/> })
-    }
+    })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 use crate::ui::format;
 
 /// How a text is cut and how much of it is kept.
@@ -225,26 +226,22 @@ pub fn PieceList(
     /// Draws one of them.
     draw: Draw,
 ) -> impl IntoView {
-    let dropped = Memo::new(move |_| pieces.dropped());
-    let back = move || {
+    let dropped = memo(move || pieces.dropped());
+    let back = dynamic_view(move || {
         (dropped.get() > 0).then(|| {
             view! {
                 <span class="io__more">
-                    <span class="num">{move || format!("{} before this", format::bytes(dropped.get()))}</span>
-                    <button type="button" class="btn btn--sm" on:click=move |_| pieces.earlier()>
+                    <span class="num">{dynamic(move || format!("{} before this", format::bytes(dropped.get())))}</span>
+                    <button type="button" class="btn btn--sm" on:click=handler(move |_| pieces.earlier())>
                         "Show earlier part"
                     </button>
                 </span>
             }
         })
-    };
+    });
     view! {
         {back}
-        <For
-            each=move || pieces.shown.get()
-            key=|(start, _)| *start
-            children=move |(start, text)| draw(start, text)
-        />
+        {dynamic_list(move || pieces.shown.get(), |(start, _)| *start, move |(start, text)| draw(start, text))}
     }
 }
 
@@ -254,7 +251,7 @@ pub fn PieceControls(
     /// What is loaded.
     pieces: Pieces,
 ) -> impl IntoView {
-    let words = move || {
+    let words = dynamic(move || {
         let (end, (before, total)) = (pieces.end(), pieces.extent.get());
         let dropped = pieces.dropped();
         if dropped > 0 {
@@ -263,27 +260,27 @@ pub fn PieceControls(
         } else {
             format!("{} of {}", format::bytes(end), format::bytes(total))
         }
-    };
-    let has_more = Memo::new(move |_| pieces.end() < pieces.extent.get().1);
+    });
+    let has_more = memo(move || pieces.end() < pieces.extent.get().1);
     let address = pieces.address.get_value();
-    let more = move || {
+    let more = dynamic_view(move || {
         has_more.get().then(|| {
             view! {
                 <button
                     type="button"
                     class="btn btn--sm"
-                    aria-busy=move || pieces.is_busy.get().to_string()
-                    on:click=move |_| pieces.later()
+                    aria-busy=dynamic(move || pieces.is_busy.get().to_string())
+                    on:click=handler(move |_| pieces.later())
                 >
                     "Load more"
                 </button>
             }
         })
-    };
+    });
     view! {
         <div class="io__more">
             <span class="num">{words}</span>
-            {move || pieces.failed.get().map(|failed| view! { <span role="alert">{failed}</span> })}
+            {dynamic_view(move || pieces.failed.get().map(|failed| view! { <span role="alert">{failed}</span> }))}
             {more}
             <a class="btn btn--quiet btn--sm" href=address.clone() target="_blank" rel="external">"Open whole"</a>
             <a class="btn btn--quiet btn--sm" href=address.clone() download=true rel="external">"Download"</a>

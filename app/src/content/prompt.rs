@@ -7,6 +7,7 @@ use protocol::state::{MessageRole, MessageState};
 
 use crate::data::clock::TimeOfDay;
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic_list, dynamic_view, memo};
 use crate::ui::{StateKind, StateMark};
 
 /// All messages of a run, the prompt first.
@@ -17,7 +18,7 @@ pub fn Messages(
 ) -> impl IntoView {
     let messages = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             run.read(Piece::Messages, |state| {
                 state
                     .messages()
@@ -28,11 +29,11 @@ pub fn Messages(
         })
     };
     view! {
-        <For
-            each=move || messages.get().into_iter().enumerate()
-            key=|(_, message)| message.clone()
-            children=move |(place, message_id)| view! { <MessageView run=run.clone() message_id is_prompt=place == 0/> }
-        />
+        {dynamic_list(
+            move || messages.get().into_iter().enumerate(),
+            |(_, message)| message.clone(),
+            move |(place, message_id)| view! { <MessageView run=run.clone() message_id is_prompt=place == 0/> },
+        )}
     }
 }
 
@@ -42,21 +43,21 @@ fn MessageView(run: RunStore, message_id: MessageId, is_prompt: bool) -> impl In
     let message = run.peek(|state| state.message(&message_id).cloned());
     let state = {
         let message_id = message_id.clone();
-        Memo::new(move |_| {
+        memo(move || {
             run.read(Piece::Messages, |state| {
                 state.message(&message_id).map(|message| message.state)
             })
         })
     };
     // That the model has the prompt goes without saying.
-    let mark = move || {
+    let mark = dynamic_view(move || {
         let (kind, words) = match (state.get()?, is_prompt) {
             (MessageState::Delivered, _) | (MessageState::Queued, true) => return None,
             (MessageState::Queued, false) => (StateKind::Pending, "queued"),
             (MessageState::Returned, _) => (StateKind::NotRun, "not delivered"),
         };
         Some(view! { <StateMark state=kind words=Signal::stored(words.to_owned())/> })
-    };
+    });
     message.map(|message| {
         let Message { role, text, at, .. } = message;
         let title = match (role, is_prompt) {

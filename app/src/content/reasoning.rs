@@ -14,6 +14,7 @@ use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
 use crate::data::run_store::RunStore;
 use crate::markdown::MarkdownView;
+use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
 use crate::ui::{Icon, IconName};
 
 /// The most characters of the line that is shown.
@@ -30,7 +31,7 @@ pub fn ReasoningRow(
     let clock = PageClock::use_context();
     let is_gone = {
         let (run, block_id) = (run.clone(), block_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.block(&block_id, |block| {
                 let gone = matches!(&block.body, BlockBody::Reasoning { content, retention: Retention::NotSaved }
                     if content.text.is_empty());
@@ -41,7 +42,7 @@ pub fn ReasoningRow(
     };
     let span = {
         let (run, block_id) = (run.clone(), block_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             run.block(&block_id, |block| {
                 (block.started_at, words::block_end(&block.state))
             })
@@ -51,7 +52,7 @@ pub fn ReasoningRow(
         span.get()
             .map(|(start, end)| words::span(Some(start), end, clock))
     };
-    move || {
+    dynamic_view(move || {
         let (run, block_id) = (run.clone(), block_id.clone());
         if is_gone.get() {
             Either::Left(view! {
@@ -69,7 +70,7 @@ pub fn ReasoningRow(
                 view! { <Row run block_id time=Signal::derive(move || time().unwrap_or_default())/> },
             )
         }
-    }
+    })
 }
 
 #[component]
@@ -87,7 +88,7 @@ fn Row(run: RunStore, block_id: BlockId, time: Signal<String>) -> impl IntoView 
     let state = block_state(&run, &block_id);
     let line = {
         let (run, block_id) = (run.clone(), block_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             let line = if finished.get() {
                 words::first_line
             } else {
@@ -116,21 +117,21 @@ fn Row(run: RunStore, block_id: BlockId, time: Signal<String>) -> impl IntoView 
             class="row row--reason"
             data-block-id=block_id.to_string()
             data-block-kind="reasoning"
-            data-state=move || state.get()
+            data-state=dynamic(move || state.get())
         >
             <button
                 type="button"
                 class="row__toggle"
-                aria-expanded=move || is_open.get().to_string()
+                aria-expanded=dynamic(move || is_open.get().to_string())
                 aria-controls=body_id.clone()
-                on:click=move |_| open.toggle()
+                on:click=handler(move |_| open.toggle())
             >
                 <Icon icon=IconName::Chevron class="row__chev"/>
                 <Icon icon=IconName::Reason class="row__icon"/>
                 <span class="row__sum"><span class="sr-only">"Reasoning: "</span>{line}</span>
                 <time class="row__time">{time}</time>
             </button>
-            <div class="row__body" id=body_id hidden=move || !is_open.get()>{body}</div>
+            <div class="row__body" id=body_id hidden=dynamic(move || !is_open.get())>{body}</div>
         </div>
     }
 }

@@ -8,6 +8,7 @@ use protocol::fold::RunState;
 use super::words;
 use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic, dynamic_view, effect, handler, memo};
 use crate::ui::{CopyButton, format};
 
 /// The digest of a run: on the server once the run is over; in the browser too, after hydration, or when it is asked for.
@@ -15,14 +16,14 @@ use crate::ui::{CopyButton, format};
 /// server computes it from the whole record, once the run `is_shown`.
 pub fn digest_of(run: &RunStore, asked: Signal<bool>, is_shown: Signal<bool>) -> Memo<Option<String>> {
     let ready = RwSignal::new(cfg!(not(feature = "hydrate")));
-    Effect::new(move |_| ready.set(true));
+    effect(move || ready.set(true));
     let told = RwSignal::new(None::<RunDigest>);
     #[cfg(feature = "hydrate")]
     ask(run.clone(), asked, is_shown, told);
     #[cfg(not(feature = "hydrate"))]
     let _ = is_shown;
     let run = run.clone();
-    Memo::new(move |_| {
+    memo(move || {
         let is_over = run.status().is_final();
         let of_page = |state: &RunState| state.is_whole().then(|| digest(state));
         if !ready.get() {
@@ -46,7 +47,7 @@ fn known(told: Option<&RunDigest>, fits: impl FnOnce(u64) -> bool) -> Option<Str
 /// Asks the server for the digest of a run of which the page holds a part.
 #[cfg(feature = "hydrate")]
 fn ask(run: RunStore, asked: Signal<bool>, is_shown: Signal<bool>, told: RwSignal<Option<RunDigest>>) {
-    Effect::new(move |_| {
+    effect(move || {
         let is_over = run.status().is_final();
         let seq = if is_over {
             run.read(Piece::Seq, RunState::seq)
@@ -108,7 +109,7 @@ pub fn RunInfo(
     };
     let root = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             run.read(Piece::Nodes, |state| {
                 let root = state.root()?;
                 let model = state
@@ -125,7 +126,7 @@ pub fn RunInfo(
     };
     let provider = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             let model = root.get().and_then(|root| root.2)?;
             let attempt = run.attempts(&model).pop()?;
             run.attempt(&attempt, |attempt| {
@@ -133,24 +134,24 @@ pub fn RunInfo(
             })
         })
     };
-    let times = move || {
+    let times = dynamic_view(move || {
         root.get().map(|(start, end, _)| {
             view! {
                 <dt>"Started"</dt>
                 <dd><TimeOfDay at=start/></dd>
                 {end.map(|end| view! { <dt>"Finished"</dt><dd><TimeOfDay at=end/></dd> })}
                 <dt>"Duration"</dt>
-                <dd>{move || words::span(Some(start), end, clock)}</dd>
+                <dd>{dynamic(move || words::span(Some(start), end, clock))}</dd>
             }
         })
-    };
-    let digest_words = move || match digest.get() {
+    });
+    let digest_words = dynamic(move || match digest.get() {
         Some(digest) => digest,
         None => "computed when it is looked at".to_owned(),
-    };
+    });
     let copied = std::sync::Arc::new(move || digest.get_untracked().unwrap_or_default());
     view! {
-        <details class="runinfo" on:toggle=move |event| asked.set(is_open(&event))>
+        <details class="runinfo" on:toggle=handler(move |event| asked.set(is_open(&event)))>
             <summary class="btn btn--quiet btn--sm">"Run information"</summary>
             <dl class="facts">
                 <dt>"Run"</dt>
@@ -158,10 +159,10 @@ pub fn RunInfo(
                 <dt>"State"</dt>
                 <dd>{status}</dd>
                 <dt>"Model"</dt>
-                <dd>{move || provider.get().unwrap_or_else(|| "not chosen yet".to_owned())}</dd>
+                <dd>{dynamic(move || provider.get().unwrap_or_else(|| "not chosen yet".to_owned()))}</dd>
                 <dt>"Tokens"</dt>
                 <dd>{usage}</dd>
-                {move || cost().map(|cost| view! { <dt>"Cost"</dt><dd>{cost}</dd> })}
+                {dynamic_view(move || cost().map(|cost| view! { <dt>"Cost"</dt><dd>{cost}</dd> }))}
                 {times}
                 <dt>"Last op"</dt>
                 <dd>{seq}</dd>

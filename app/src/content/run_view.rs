@@ -15,6 +15,7 @@ use super::words;
 use crate::data::clock::PageClock;
 use crate::data::expansion::Expansion;
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 use crate::ui::{Icon, IconName};
 
 /// A run among the runs of its session.
@@ -44,20 +45,20 @@ pub fn RunView(
         view! { <FoldLine run=run.clone() number is_open on_toggle=Callback::new(move |()| open.toggle())/> }
     });
     let run_id = run.run_id().to_string();
-    let body = move || {
+    let body = dynamic_view(move || {
         is_open
             .get()
             .then(|| view! { <RunBody run=run.clone() digest asked/> })
-    };
+    });
     view! {
         <section
             class="run"
             id=run_id.clone()
-            aria-label=move || format!("Run {}", number.get())
+            aria-label=dynamic(move || format!("Run {}", number.get()))
             data-run-id=run_id
             data-seq=seq
             data-state=status
-            data-digest=move || digest.get()
+            data-digest=dynamic(move || digest.get())
         >
             {line}
             {body}
@@ -80,7 +81,7 @@ fn FoldLine(
             .map(|message| words::line(&message.text, 60))
             .unwrap_or_default()
     });
-    let facts = Memo::new(move |_| {
+    let facts = memo(move || {
         run.read(Piece::Nodes, |state| {
             let end = state
                 .root()
@@ -96,7 +97,7 @@ fn FoldLine(
             )
         })
     });
-    let words = move || {
+    let words = dynamic(move || {
         let (blocks, start, end) = facts.get();
         let blocks = words::counted(blocks, "block");
         format!(
@@ -104,14 +105,14 @@ fn FoldLine(
             number.get(),
             words::span(start, end, clock)
         )
-    };
+    });
     view! {
         <div class="foldline">
             <button
                 type="button"
                 class="btn btn--quiet btn--sm"
-                aria-expanded=move || is_open.get().to_string()
-                on:click=move |_| on_toggle.run(())
+                aria-expanded=dynamic(move || is_open.get().to_string())
+                on:click=handler(move |_| on_toggle.run(()))
             >
                 <Icon icon=IconName::Chevron small=true class="row__chev"/>
                 {words}
@@ -125,7 +126,7 @@ fn RunBody(run: RunStore, digest: Memo<Option<String>>, asked: RwSignal<bool>) -
     // A chat has one model node below its root; a mission its phases.
     let top = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             let root = run.read(Piece::Nodes, |state| {
                 state.root().map(|root| root.node_id.clone())
             });
@@ -135,11 +136,11 @@ fn RunBody(run: RunStore, digest: Memo<Option<String>>, asked: RwSignal<bool>) -
     let nodes = run.clone();
     view! {
         <Messages run=run.clone()/>
-        <For
-            each=move || top.get()
-            key=Clone::clone
-            children=move |node_id| view! { <TopNode run=nodes.clone() node_id/> }.into_any()
-        />
+        {dynamic_list(
+            move || top.get(),
+            Clone::clone,
+            move |node_id| view! { <TopNode run=nodes.clone() node_id/> },
+        )}
         <Notices run=run.clone()/>
         <RunEnd run=run.clone()/>
         <GoOn run=run.clone()/>

@@ -20,6 +20,7 @@ use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
 use crate::data::run_store::RunStore;
 use crate::data::selection::Selection;
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 use crate::ui::{Icon, IconButton, IconName, StateMark};
 
 /// The row of a call, with what it called within.
@@ -58,64 +59,63 @@ pub fn ToolRow(
         run: run.clone(),
         call,
     });
-    let node_id = Memo::new(move |_| row.with_value(Row::node_id));
+    let node_id = memo(move || row.with_value(Row::node_id));
     let is_marked =
-        Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is_within(node))));
+        memo(move || node_id.with(|node| node.as_ref().is_some_and(|node| selection.is_within(node))));
     // The path to a selected node is open, and stays so: closing it by itself would move what is being read.
     let was_marked = Memo::new(move |before| before.copied().unwrap_or(false) || is_marked.get());
     let open = Expansion::use_context().row(&key, was_marked);
     let is_open = open.signal();
-    let known_id = Memo::new(move |_| row.with_value(Row::known_id));
-    let tool = Memo::new(move |_| row.with_value(Row::tool_name));
-    let state = Memo::new(move |_| row.with_value(Row::state));
-    let summary = Memo::new(move |_| row.with_value(Row::summary));
-    let children = Memo::new(move |_| row.with_value(Row::children));
-    let meta = Memo::new(move |_| row.with_value(Row::meta));
-    let progress = Memo::new(move |_| row.with_value(Row::progress));
-    let is_code = Memo::new(move |_| row.with_value(|row| row.kind() == Some(NodeKind::Code)));
-    let time = move || row.with_value(|row| row.time(clock));
+    let known_id = memo(move || row.with_value(Row::known_id));
+    let tool = memo(move || row.with_value(Row::tool_name));
+    let state = memo(move || row.with_value(Row::state));
+    let summary = memo(move || row.with_value(Row::summary));
+    let children = memo(move || row.with_value(Row::children));
+    let meta = memo(move || row.with_value(Row::meta));
+    let progress = memo(move || row.with_value(Row::progress));
+    let is_code = memo(move || row.with_value(|row| row.kind() == Some(NodeKind::Code)));
+    let time = dynamic(move || row.with_value(|row| row.time(clock)));
 
     let view = move || tool.with(|tool| super::registry::view_of(tool));
-    let is_selected =
-        Memo::new(move |_| node_id.with(|node| node.as_ref().is_some_and(|node| selection.is(node))));
-    let class = move || {
+    let is_selected = memo(move || node_id.with(|node| node.as_ref().is_some_and(|node| selection.is(node))));
+    let class = dynamic(move || {
         let mark = match (is_selected.get(), is_marked.get()) {
             (true, _) => " row--selected",
             (false, true) => " row--marked",
             (false, false) => "",
         };
         [view().variant.class(), mark].concat()
-    };
+    });
     let icon = Signal::derive(move || view().variant.icon());
-    let name_class = move || {
+    let name_class = dynamic(move || {
         if view().title.is_some() {
             "row__name row__name--plain"
         } else {
             "row__name"
         }
-    };
-    let name = move || view().title.map_or_else(|| tool.get(), str::to_owned);
-    let meta_class = move || {
+    });
+    let name = dynamic(move || view().title.map_or_else(|| tool.get(), str::to_owned));
+    let meta_class = dynamic(move || {
         if progress.with(Option::is_some) {
             "row__meta row__meta--keep"
         } else {
             "row__meta"
         }
-    };
-    let meta_words = move || match meta.get() {
+    });
+    let meta_words = dynamic_view(move || match meta.get() {
         Meta::Words(words) => Either::Left(words),
         Meta::Change(change) => Either::Right(view! {
             <span class="plus">{format!("+{}", change.added)}</span>
             " "
             <span class="minus">{format!("−{}", change.removed)}</span>
         }),
-    };
-    let bar = move || {
+    });
+    let bar = dynamic_view(move || {
         progress.get().map(|(done, total)| {
             let label = format!("{} progress", tool.get_untracked());
             view! { <progress class="row__bar" aria-label=label value=done.to_string() max=total.to_string()></progress> }
         })
-    };
+    });
 
     let body_id = scoped(format_args!("body-{own_id}"));
     let io = {
@@ -129,29 +129,28 @@ pub fn ToolRow(
         }
     };
     // The sub-calls of a program are always visible; what a function called within shows when it is opened.
-    let shown = Memo::new(move |_| {
+    let shown = memo(move || {
         if is_code.get() || is_open.get() {
             children.get()
         } else {
             Vec::new()
         }
     });
-    let nest = move || {
+    let has_nest = memo(move || !shown.with(Vec::is_empty));
+    let nest = dynamic_view(move || {
         let run = run.clone();
-        (!shown.with(Vec::is_empty)).then(|| {
+        has_nest.get().then(|| {
             view! {
                 <div class="nest">
-                    <For
-                        each=move || shown.get()
-                        key=Clone::clone
-                        children=move |child| child_view(run.clone(), child, depth)
-                    />
+                    {dynamic_list(
+                        move || shown.get(),
+                        Clone::clone,
+                        move |child| child_view(run.clone(), child, depth),
+                    )}
                 </div>
             }
         })
-    };
-    let has_nest = Memo::new(move |_| !shown.with(Vec::is_empty));
-    let nest = move || has_nest.get().then(|| nest.clone()());
+    });
 
     view! {
         <div>
@@ -159,21 +158,21 @@ pub fn ToolRow(
                 class=class
                 data-block-id=block.as_ref().map(|(_, block, _)| block.to_string())
                 data-block-kind=block.is_some().then_some("tool_ref")
-                data-node-id=move || node_id.get().map(|node| node.to_string())
-                data-state=move || state.get().class()
+                data-node-id=dynamic(move || node_id.get().map(|node| node.to_string()))
+                data-state=dynamic(move || state.get().class())
             >
                 <button
                     type="button"
                     class="row__toggle"
-                    aria-expanded=move || is_open.get().to_string()
+                    aria-expanded=dynamic(move || is_open.get().to_string())
                     aria-controls=body_id.clone()
-                    on:click=move |_| open.toggle()
+                    on:click=handler(move |_| open.toggle())
                 >
                     <Icon icon=IconName::Chevron class="row__chev"/>
                     <Icon icon class="row__icon"/>
                     <span class=name_class>{name}</span>
                     <span class="row__sum" class=("row__sum--err", move || summary.with(|summary| summary.is_error))>
-                        {move || summary.with(|summary| summary.text.clone())}
+                        {dynamic(move || summary.with(|summary| summary.text.clone()))}
                     </span>
                     <span class=meta_class>{meta_words}</span>
                     <StateMark state/>
@@ -181,7 +180,7 @@ pub fn ToolRow(
                 </button>
                 {bar}
                 <RowActions node_id/>
-                <div class="row__body" id=body_id hidden=move || !is_open.get()>{io}</div>
+                <div class="row__body" id=body_id hidden=dynamic(move || !is_open.get())>{io}</div>
             </div>
             {nest}
         </div>
@@ -202,7 +201,7 @@ pub fn RowActions(
         }
     });
     // A link, so that it also leads somewhere without script.
-    let details = move || {
+    let details = dynamic_view(move || {
         node_id.get().map(|node| {
             view! {
                 <a
@@ -215,7 +214,7 @@ pub fn RowActions(
                 </a>
             }
         })
-    };
+    });
     view! {
         <div class="row__acts">
             <IconButton icon=IconName::Locate label="Locate in tree".to_owned() small=true on_click=locate/>

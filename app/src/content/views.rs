@@ -146,7 +146,7 @@ const RESULT: &str = "Return value";
 /// What came back as a JSON object, where it is one and all of it is at hand.
 fn object(answer: &Answer<'_>) -> Option<serde_json::Map<String, serde_json::Value>> {
     let text = answer.output.text.trim_start();
-    (answer.is_whole && text.starts_with('{')).then(|| serde_json::from_str(text).ok())?
+    (answer.is_whole && text.starts_with('{')).then(|| protocol::from_json(text).ok())?
 }
 
 /// The first of several fields that is a text and not empty.

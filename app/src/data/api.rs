@@ -39,7 +39,8 @@ mod browser {
             return Ok(response);
         }
         let status = response.status();
-        Err(response.json::<Problem>().await.unwrap_or_else(|_| Problem {
+        let said = read::<Problem>(&response).await;
+        Err(said.unwrap_or_else(|_| Problem {
             status,
             ..problem(
                 "http",
@@ -50,10 +51,14 @@ mod browser {
 
     async fn answer<T: DeserializeOwned>(response: Result<Response, gloo_net::Error>) -> Result<T, Problem> {
         let response = checked(response.map_err(|error| unreachable_server(&error))?).await?;
-        response
-            .json()
+        read(&response)
             .await
             .map_err(|error| problem("answer", format!("The server's answer cannot be read: {error}")))
+    }
+
+    async fn read<T: DeserializeOwned>(response: &Response) -> Result<T, gloo_net::Error> {
+        let text = response.text().await?;
+        protocol::from_json(&text).map_err(gloo_net::Error::SerdeError)
     }
 
     async fn get<T: DeserializeOwned>(path: &str) -> Result<T, Problem> {

@@ -4,6 +4,9 @@
 //! server and browser draw the same; afterwards the browser's clock goes on, set right by what the server says.
 
 use leptos::prelude::*;
+
+use crate::ui::dynamic::dynamic;
+
 use protocol::model::Timestamp;
 
 /// The clock of the page. A copy is another handle on it.
@@ -82,11 +85,11 @@ impl PageClock {
     #[cfg(feature = "hydrate")]
     pub fn start(self) {
         use std::time::Duration;
-        Effect::new(move |_| {
+        crate::ui::dynamic::effect(move || {
             self.zone
                 .set(Some(-(js_sys::Date::new_0().get_timezone_offset() as i32)));
         });
-        Effect::new(move |_| {
+        crate::ui::dynamic::effect(move || {
             let ticking = set_interval_with_handle(
                 move || {
                     if let Some(offset) = self.offset.get_untracked()
@@ -153,7 +156,7 @@ pub fn TimeOfDay(
     class: &'static str,
 ) -> impl IntoView {
     let clock = PageClock::use_context();
-    let words = move || crate::ui::format::clock(at, clock.zone());
+    let words = dynamic(move || crate::ui::format::clock(at, clock.zone()));
     let class = (!class.is_empty()).then_some(class);
     view! { <time class=class datetime=datetime(at)>{words}</time> }
 }

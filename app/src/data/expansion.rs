@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leptos::prelude::*;
+
+use crate::ui::dynamic::memo;
 use protocol::id::{AttemptId, BlockId, NodeId};
 
 #[cfg(feature = "hydrate")]
@@ -79,10 +81,10 @@ impl Expansion {
     #[cfg(feature = "hydrate")]
     pub fn start(&self) {
         let all = self.clone();
-        Effect::new(move |_| {
+        crate::ui::dynamic::effect(move || {
             let kept = storage().and_then(|storage| storage.get_item(STORAGE_KEY).ok().flatten());
             let kept: HashMap<String, bool> = kept
-                .and_then(|kept| serde_json::from_str(&kept).ok())
+                .and_then(|kept| protocol::from_json(&kept).ok())
                 .unwrap_or_default();
             for (key, open) in kept {
                 all.choice(&key).set(Some(open));
@@ -142,7 +144,7 @@ impl Open {
     /// drawn anew.
     pub fn signal(&self) -> Signal<bool> {
         let open = self.clone();
-        Memo::new(move |_| open.get()).into()
+        memo(move || open.get()).into()
     }
 }
 

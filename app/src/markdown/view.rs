@@ -17,6 +17,7 @@ use super::parts::Parts;
 #[cfg(feature = "ssr")]
 use super::wall::passed;
 use super::{Piece, StreamingMarkdown};
+use crate::ui::dynamic::dynamic;
 
 /// Gives the whole text so far to its callback, and subscribes the effect that calls it to the text's changes.
 pub type ReadText = Arc<dyn Fn(&mut dyn FnMut(&str)) + Send + Sync>;
@@ -48,7 +49,7 @@ pub fn MarkdownView(
         <div
             class="md"
             class:md--mini=mini
-            class:md--live=move || !finished.get()
+            class:md--live=dynamic(move || !finished.get())
             node_ref=root
             on:click=clicked
             inner_html=html

@@ -28,6 +28,7 @@ use crate::shell::scroll::{Follow, FollowButton};
 use crate::shell::status_chip::Announcements;
 use crate::shell::topbar::SessionTopbar;
 use crate::tree::TreePanel;
+use crate::ui::dynamic::{dynamic, memo};
 
 #[cfg(feature = "hydrate")]
 mod browser;
@@ -36,10 +37,10 @@ mod browser;
 #[component]
 pub fn SessionRoute() -> impl IntoView {
     let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get("session").unwrap_or_default()));
+    let id = memo(move || params.with(|params| params.get("session").unwrap_or_default()));
     let query = use_query_map();
     // A link leads to what stands before a place, also without script.
-    let earlier = Memo::new(move |_| {
+    let earlier = memo(move || {
         query.with(|query| {
             Earlier::from_words(query.get("attempt").as_deref(), query.get("before").as_deref())
         })
@@ -92,11 +93,11 @@ pub fn Session(
     let selection = selection(session);
     provide_context(selection);
     let live = Live::use_context();
-    let connection = move || live.state().as_str();
+    let connection = dynamic(move || live.state().as_str());
 
-    let runs = Memo::new(move |_| session.runs());
+    let runs = memo(move || session.runs());
     let count = runs.with_untracked(Vec::len);
-    let is_busy = Memo::new(move |_| session.current().is_some_and(|run| !run.status().is_final()));
+    let is_busy = memo(move || session.current().is_some_and(|run| !run.status().is_final()));
     let follow = Follow::new(is_busy.into());
     live.follow_sessions(since, move |summary| drop(session.update(summary)));
     Arrival::use_context().arrive(".main__scroll");
@@ -166,12 +167,12 @@ pub fn Session(
 /// The selected node stands in the address.
 fn selection(session: SessionStore) -> Selection {
     let query = use_query_map();
-    let node = Memo::new(move |_| {
+    let node = memo(move || {
         query
             .with(|query| query.get("node"))
             .and_then(|node| node.parse::<NodeId>().ok())
     });
-    let above = Memo::new(move |_| {
+    let above = memo(move || {
         let Some(node) = node.get() else {
             return HashSet::new();
         };

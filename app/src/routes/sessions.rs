@@ -19,6 +19,7 @@ use crate::shell::connection::StreamProblems;
 use crate::shell::focus::Arrival;
 use crate::shell::keys::{Keyboard, Page};
 use crate::shell::topbar::PlainTopbar;
+use crate::ui::dynamic::{dynamic, memo};
 use crate::ui::{Icon, IconName};
 use list::{ListStore, SessionRows};
 
@@ -26,7 +27,7 @@ use list::{ListStore, SessionRows};
 #[component]
 pub fn SessionsRoute() -> impl IntoView {
     let address = use_query_map();
-    let query = Memo::new(move |_| {
+    let query = memo(move || {
         address.with(|address| SessionQuery {
             search: address
                 .get("q")
@@ -46,7 +47,7 @@ pub fn SessionsRoute() -> impl IntoView {
             {move || Suspend::new(async move {
                 match page.await {
                     Ok(page) => Either::Left(view! {
-                        <div data-connection=move || live.state().as_str()>
+                        <div data-connection=dynamic(move || live.state().as_str())>
                             <PlainTopbar/>
                             <Sessions page query=query.get_untracked()/>
                         </div>

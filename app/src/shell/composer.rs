@@ -11,6 +11,7 @@ use crate::data::connection::{ConnectionState, UNREACHABLE};
 use crate::data::live::Live;
 use crate::data::port::{ModelChoice, Setup};
 use crate::data::session_store::SessionStore;
+use crate::ui::dynamic::{dynamic, dynamic_view, effect};
 use crate::ui::{Button, ButtonKind};
 
 #[cfg(feature = "hydrate")]
@@ -129,7 +130,7 @@ pub fn Composer(
     #[cfg(not(feature = "hydrate"))]
     let _ = on_sent;
     let live = Live::use_context();
-    Effect::new(move |_| {
+    effect(move || {
         // Said once the server is there again, it would be untrue.
         let is_over = live.state() == ConnectionState::Live;
         let is_it = |problem: &Option<Problem>| {
@@ -141,11 +142,11 @@ pub fn Composer(
             sending.problem.set(None);
         }
     });
-    let problem = move || {
+    let problem = dynamic_view(move || {
         sending.problem.get().map(|problem| {
             view! { <p class="composer__note field__note--bad" role="alert">{problem.detail}</p> }
         })
-    };
+    });
     view! {
         <form class="composer" method="post" action=action node_ref=form on:submit=on_submit>
             <label class="sr-only" for="say">"Prompt"</label>
@@ -154,7 +155,7 @@ pub fn Composer(
                 name="prompt"
                 rows=rows
                 required=true
-                placeholder=move || placeholder.get()
+                placeholder=dynamic(move || placeholder.get())
                 node_ref=text
                 on:keydown=on_key
             ></textarea>
@@ -164,7 +165,7 @@ pub fn Composer(
                 <span class="composer__end">
                     <span class="composer__hint muted"><kbd class="kbd">"Ctrl"</kbd>" "<kbd class="kbd">"↵"</kbd></span>
                     <Button kind=ButtonKind::Primary submit=true disabled=sending.is_busy>
-                        {move || action_words.get()}
+                        {dynamic(move || action_words.get())}
                     </Button>
                 </span>
             </div>
@@ -235,7 +236,7 @@ pub fn Samples(
                     class="sample"
                     name="prompt"
                     value=prompt
-                    disabled=move || sending.is_busy()
+                    disabled=dynamic(move || sending.is_busy())
                     on:click=on_click
                 >
                     <b>{sample.title.clone()}</b>

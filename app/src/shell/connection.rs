@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use crate::data::clock::PageClock;
 use crate::data::connection::ConnectionState;
 use crate::data::live::Live;
+use crate::ui::dynamic::dynamic_view;
 use crate::ui::{Button, Icon, IconName};
 
 /// A word in the top bar, while the page is not up to date.
@@ -18,7 +19,7 @@ pub fn ConnectionTag() -> impl IntoView {
         ConnectionState::Reconnecting { .. } => Some("reconnecting …"),
         ConnectionState::Offline { .. } => Some("offline"),
     };
-    move || {
+    dynamic_view(move || {
         words().filter(|_| clock.is_local()).map(|words| {
             view! {
                 <span class="tag tag--warn" role="status">
@@ -27,7 +28,7 @@ pub fn ConnectionTag() -> impl IntoView {
                 </span>
             }
         })
-    }
+    })
 }
 
 /// Errors of the stream that have not been dismissed.
@@ -35,7 +36,7 @@ pub fn ConnectionTag() -> impl IntoView {
 pub fn StreamProblems() -> impl IntoView {
     let live = Live::use_context();
     let dismiss = Callback::new(move |_| live.dismiss());
-    move || {
+    dynamic_view(move || {
         let problems = live.problems();
         (!problems.is_empty()).then(|| {
             let lines: Vec<_> = problems
@@ -50,5 +51,5 @@ pub fn StreamProblems() -> impl IntoView {
                 </div>
             }
         })
-    }
+    })
 }

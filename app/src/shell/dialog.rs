@@ -4,6 +4,7 @@
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::ui::dynamic::{dynamic, handler};
 use crate::ui::{Icon, IconName};
 
 /// A dialog that is there while `open` says so.
@@ -23,7 +24,7 @@ pub fn Dialog(
 ) -> impl IntoView {
     let element = NodeRef::<html::Dialog>::new();
     #[cfg(feature = "hydrate")]
-    Effect::new(move |_| {
+    crate::ui::dynamic::effect(move || {
         let (open, Some(element)) = (open.get(), element.get()) else {
             return;
         };
@@ -37,16 +38,16 @@ pub fn Dialog(
     let class = if small { "dialog dialog--small" } else { "dialog" };
     let title_id = format!("{id}-title");
     let labelled_by = title_id.clone();
-    let body = move || open.get().then(|| children());
+    let body = dynamic(move || open.get().then(|| children()));
     view! {
-        <dialog class=class id=id aria-labelledby=labelled_by node_ref=element on:close=move |_| open.set(false)>
+        <dialog class=class id=id aria-labelledby=labelled_by node_ref=element on:close=handler(move |_| open.set(false))>
             <div class="dialog__head">
                 <h2 id=title_id>{title}</h2>
                 <button
                     type="button"
                     class="btn btn--quiet btn--sm btn--icon"
                     aria-label="Close"
-                    on:click=move |_| open.set(false)
+                    on:click=handler(move |_| open.set(false))
                 >
                     <Icon icon=IconName::X/>
                 </button>

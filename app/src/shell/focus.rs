@@ -21,7 +21,7 @@ impl Arrival {
     /// selector finds. The first page leaves it to the browser.
     pub fn arrive(self, selector: &'static str) {
         #[cfg(feature = "hydrate")]
-        Effect::new(move |_| {
+        crate::ui::dynamic::effect(move || {
             if self.0.try_get_value() == Some(true) {
                 browser::after_drawing(move || {
                     let is_lost = browser::active().is_none_or(|element| element.tag_name() == "BODY");

@@ -4,6 +4,7 @@
 use leptos::html::Div;
 use leptos::prelude::*;
 
+use crate::ui::dynamic::{dynamic_view, memo};
 use crate::ui::{Button, IconName};
 
 #[cfg(feature = "hydrate")]
@@ -63,12 +64,12 @@ pub fn FollowButton(
 ) -> impl IntoView {
     /// The height of a line of text.
     const LINE: f64 = 22.0;
-    let lines = Memo::new(move |_| {
+    let lines = memo(move || {
         let grown = follow.grown.get();
         (!follow.is_following.get() && grown >= 1.0).then(|| (grown / LINE).ceil().max(1.0) as u64)
     });
     let resume = Callback::new(move |_| follow.resume());
-    move || {
+    dynamic_view(move || {
         lines.get().map(|lines| {
             let words = if lines == 1 {
                 "Follow · 1 new line".to_owned()
@@ -79,5 +80,5 @@ pub fn FollowButton(
                 <div class="follow"><Button small=true icon=IconName::Down on_click=resume>{words}</Button></div>
             }
         })
-    }
+    })
 }

@@ -8,6 +8,7 @@ use crate::content::words;
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::session_store::SessionStore;
 use crate::ui::StreamChip;
+use crate::ui::dynamic::{dynamic_view, memo};
 
 /// The chip of the top bar.
 #[component]
@@ -15,15 +16,15 @@ pub fn StatusChip(
     /// The open session.
     session: SessionStore,
 ) -> impl IntoView {
-    let current = Memo::new(move |_| session.current());
-    move || current.get().map(|run| view! { <RunChip run/> })
+    let current = memo(move || session.current());
+    dynamic_view(move || current.get().map(|run| view! { <RunChip run/> }))
 }
 
 #[component]
 fn RunChip(run: RunStore) -> impl IntoView {
     let model = {
         let run = run.clone();
-        Memo::new(move |_| {
+        memo(move || {
             let root = run.read(Piece::Nodes, |state| {
                 state.root().map(|root| root.node_id.clone())
             })?;
@@ -33,9 +34,9 @@ fn RunChip(run: RunStore) -> impl IntoView {
     // Before its model node is there, and once it is over, the run's own state is what there is to say.
     let streams = {
         let run = run.clone();
-        Memo::new(move |_| model.get().filter(|_| !run.status().is_final()))
+        memo(move || model.get().filter(|_| !run.status().is_final()))
     };
-    move || match streams.get() {
+    dynamic_view(move || match streams.get() {
         Some(node) => Either::Left(stream_chip(&run, &node, false)),
         None => {
             let status = run.status();
@@ -44,7 +45,7 @@ fn RunChip(run: RunStore) -> impl IntoView {
                 view! { <StreamChip state words=Signal::stored(words::run_word(status).to_owned())/> },
             )
         }
-    }
+    })
 }
 
 /// What is announced to those who do not see the page: start, attention and end, never each token.
@@ -53,7 +54,7 @@ pub fn Announcements(
     /// The open session.
     session: SessionStore,
 ) -> impl IntoView {
-    let words = Memo::new(move |_| {
+    let words = memo(move || {
         session
             .current()
             .map(|run| match run.status() {

@@ -9,6 +9,7 @@ use super::dialog::Dialog;
 use super::keys::Overlay;
 use crate::data::live::Live;
 use crate::data::session_store::SessionStore;
+use crate::ui::dynamic::{dynamic, memo};
 use crate::ui::{Button, ButtonKind, IconName};
 
 /// Stops the session's current run.
@@ -17,7 +18,7 @@ pub fn StopButton(
     /// The open session.
     session: SessionStore,
 ) -> impl IntoView {
-    let active = Memo::new(move |_| {
+    let active = memo(move || {
         session
             .current()
             .filter(|run| !run.status().is_final())
@@ -26,8 +27,8 @@ pub fn StopButton(
     // The run that was asked to stop. It is over when its state says so.
     let asked = RwSignal::new(None::<RunId>);
     let live = Live::use_context();
-    let is_stopping = Memo::new(move |_| active.with(|run| run.is_some() && *run == asked.get()));
-    let action = move || active.get().map(|run| format!("/runs/{run}/cancel"));
+    let is_stopping = memo(move || active.with(|run| run.is_some() && *run == asked.get()));
+    let action = dynamic(move || active.get().map(|run| format!("/runs/{run}/cancel")));
     let on_submit = move |event: leptos::ev::SubmitEvent| {
         if let Some(run) = active.get_untracked() {
             stop(&event, run, asked, live);
@@ -37,7 +38,7 @@ pub fn StopButton(
     let question = Overlay::use_context().stop;
     // The question ends with the run that it is about.
     #[cfg(feature = "hydrate")]
-    Effect::new(move |_| {
+    crate::ui::dynamic::effect(move || {
         if active.with(Option::is_none) {
             question.set(false);
         }
@@ -49,7 +50,7 @@ pub fn StopButton(
                 icon=IconName::Stop
                 disabled=Signal::derive(move || active.with(Option::is_none) || is_stopping.get())
             >
-                {move || if is_stopping.get() { "Stopping" } else { "Stop" }}
+                {dynamic(move || if is_stopping.get() { "Stopping" } else { "Stop" })}
             </Button>
         </form>
         <Dialog open=question id="stop" title="Stop the run?" small=true>

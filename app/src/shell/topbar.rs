@@ -7,6 +7,7 @@ use super::keys::KeysButton;
 use super::status_chip::StatusChip;
 use super::stop::StopButton;
 use crate::data::session_store::SessionStore;
+use crate::ui::dynamic::dynamic;
 use crate::ui::{Icon, IconName, ThemeSwitch};
 
 #[component]
@@ -49,7 +50,7 @@ pub fn SessionTopbar(
                 </button>
                 <Brand/>
                 <span class="topbar__sep" aria-hidden="true">"/"</span>
-                <h1 class="topbar__title">{move || session.title()}</h1>
+                <h1 class="topbar__title">{dynamic(move || session.title())}</h1>
                 <StatusChip session/>
                 <ConnectionTag/>
                 <span class="topbar__gap"></span>

@@ -15,6 +15,7 @@ use crate::data::selection::Part;
 use crate::shell::focus::{active, after_drawing, find, focus, focus_in_place, hide_drawer, show_drawer};
 use crate::shell::keys::{self, Command, Region};
 use crate::ui::Listener;
+use crate::ui::dynamic::effect;
 
 /// Letters that come within this time are one word, in milliseconds.
 const TOGETHER: f64 = 700.0;
@@ -23,7 +24,7 @@ const TOGETHER: f64 = 700.0;
 const ITEM: f64 = 26.0;
 
 pub(super) fn start(tree: Tree) {
-    Effect::new(move |_| {
+    effect(move || {
         if let Some(scroller) = tree.scroller.get() {
             watch(tree, scroller.unchecked_into());
         }
@@ -36,7 +37,7 @@ pub(super) fn start(tree: Tree) {
         }
     });
     // What is selected elsewhere is seen here too, unless its path is closed.
-    Effect::new(move |_| {
+    effect(move || {
         if let Some(node) = tree.selection.node() {
             // Tab leads to it, unless the keyboard is in the tree.
             if active().is_none_or(|element| element.get_attribute("data-tree-node").is_none()) {
@@ -45,7 +46,7 @@ pub(super) fn start(tree: Tree) {
             after_drawing(move || bring(tree, &Key::Node(node)));
         }
     });
-    Effect::new(move |_| {
+    effect(move || {
         let Some(reveal) = tree
             .selection
             .revealed()

@@ -7,10 +7,11 @@ use crate::content::words;
 use crate::data::run_store::Piece;
 use crate::data::session_store::SessionStore;
 use crate::ui::StateMark;
+use crate::ui::dynamic::{dynamic_view, memo};
 
 /// A count of each state that a node is in; what goes on first, then every way to end.
 pub(super) fn tree_foot(session: SessionStore) -> impl IntoView {
-    let counts = Memo::new(move |_| {
+    let counts = memo(move || {
         let mut counts = ORDER.map(|status| (status, 0));
         for run in session.runs() {
             run.read(Piece::Nodes, |state| {
@@ -26,7 +27,7 @@ pub(super) fn tree_foot(session: SessionStore) -> impl IntoView {
         }
         counts
     });
-    let marks = move || {
+    let marks = dynamic_view(move || {
         counts
             .get()
             .into_iter()
@@ -37,7 +38,7 @@ pub(super) fn tree_foot(session: SessionStore) -> impl IntoView {
                 view! { <StateMark state words/> }
             })
             .collect_view()
-    };
+    });
     view! { <div class="side__foot">{marks}</div> }
 }
 

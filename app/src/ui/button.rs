@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
+use super::dynamic::{dynamic, handler};
 use super::icon::{Icon, IconName};
 
 /// What a button looks like. One primary button a region.
@@ -66,8 +67,8 @@ pub fn Button(
         <button
             type=if submit { "submit" } else { "button" }
             class=class(kind, small, false)
-            disabled=move || disabled.get()
-            on:click=move |event| run(on_click, event)
+            disabled=dynamic(move || disabled.get())
+            on:click=handler(move |event| run(on_click, event))
         >
             {icon.map(|icon| view! { <Icon icon small/> })}
             {children()}
@@ -98,9 +99,9 @@ pub fn IconButton(
         <button
             type="button"
             class=class(kind, small, true)
-            aria-label=move || label.get()
-            title=move || label.get()
-            on:click=move |event| run(on_click, event)
+            aria-label=dynamic(move || label.get())
+            title=dynamic(move || label.get())
+            on:click=handler(move |event| run(on_click, event))
         >
             <Icon icon/>
         </button>
@@ -143,12 +144,12 @@ pub fn CopyButton(
         <button
             type="button"
             class=class(ButtonKind::Quiet, true, icon_only)
-            aria-label=move || icon_only.then(words)
-            title=move || icon_only.then(words)
+            aria-label=dynamic(move || icon_only.then(words))
+            title=dynamic(move || icon_only.then(words))
             on:click=clicked
         >
             <Icon icon=shown_icon small=!icon_only/>
-            {move || (!icon_only).then(words)}
+            {dynamic(move || (!icon_only).then(words))}
         </button>
     }
 }

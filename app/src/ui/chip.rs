@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::dynamic::{dynamic, dynamic_view};
 use super::icon::Icon;
 use super::state::StateKind;
 
@@ -25,20 +26,20 @@ pub fn StreamChip(
     bare: bool,
 ) -> impl IntoView {
     let icon = Signal::derive(move || state.get().icon());
-    let class = move || {
+    let class = dynamic(move || {
         let bare = if bare { " chip--bare" } else { "" };
         ["chip chip--", state.get().class(), bare].concat()
-    };
+    });
     let figure = move || rate.and_then(|rate| rate.get());
     let slots = move || slots.map(|slots| slots.get()).unwrap_or_default();
     view! {
         <div class=class>
             <span class="chip__state">
                 <Icon icon/>
-                {move || words.map_or_else(|| state.get().word().to_owned(), |words| words.get())}
+                {dynamic(move || words.map_or_else(|| state.get().word().to_owned(), |words| words.get()))}
             </span>
-            {move || figure().map(|rate| view! { <span><span class="chip__val">{rate}</span>" tok/s"</span> })}
-            {move || slots().into_iter().map(|slot| view! { <span>{slot}</span> }).collect_view()}
+            {dynamic_view(move || figure().map(|rate| view! { <span><span class="chip__val">{rate}</span>" tok/s"</span> }))}
+            {dynamic_view(move || slots().into_iter().map(|slot| view! { <span>{slot}</span> }).collect_view())}
         </div>
     }
 }

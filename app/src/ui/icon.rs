@@ -2,6 +2,8 @@
 
 use leptos::prelude::*;
 
+use super::dynamic::dynamic;
+
 /// The sprite: a 16 px grid, strokes from `.icon`, class `f` on filled shapes.
 const SPRITE: &str = include_str!("icons.svg");
 
@@ -127,7 +129,7 @@ pub fn Icon(
     };
     view! {
         <svg class=class aria-hidden="true">
-            <use_ href=move || icon.get().href()></use_>
+            <use_ href=dynamic(move || icon.get().href())></use_>
         </svg>
     }
 }

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::dynamic::dynamic;
 use super::icon::{Icon, IconName};
 
 macro_rules! states {
@@ -76,9 +77,9 @@ pub fn StateMark(
 ) -> impl IntoView {
     let icon = Signal::derive(move || state.get().icon());
     view! {
-        <span class=move || ["state state--", state.get().class()].concat()>
+        <span class=dynamic(move || ["state state--", state.get().class()].concat())>
             <Icon icon/>
-            {move || words.map_or_else(|| state.get().word().to_owned(), |words| words.get())}
+            {dynamic(move || words.map_or_else(|| state.get().word().to_owned(), |words| words.get()))}
         </span>
     }
 }

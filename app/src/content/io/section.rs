@@ -15,6 +15,7 @@ use crate::content::registry::{self, Variant};
 use crate::content::scope::scoped;
 use crate::content::views::{Answer, Draw, Drawing, Form, Shape, ansi};
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
 use crate::ui::{CopyButton, format};
 
 /// So many lines, and about so many bytes, are shown at first.
@@ -34,7 +35,7 @@ pub fn OutputSection(
     let is_raw = RwSignal::new(false);
     let shown = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        Memo::new(move |_| {
+        memo(move || {
             for piece in [channel, Channel::Arguments] {
                 run.track(Piece::Output(node_id.clone(), piece));
             }
@@ -43,10 +44,10 @@ pub fn OutputSection(
                 .unwrap_or_else(|| Shown::nothing(channel))
         })
     };
-    let title = Memo::new(move |_| shown.with(|shown| shown.title));
-    let form = Memo::new(move |_| shown.with(|shown| (shown.form.clone(), shown.is_own)));
-    let has_view = Memo::new(move |_| shown.with(|shown| shown.has_view));
-    let size = move || {
+    let title = memo(move || shown.with(|shown| shown.title));
+    let form = memo(move || shown.with(|shown| (shown.form.clone(), shown.is_own)));
+    let has_view = memo(move || shown.with(|shown| shown.has_view));
+    let size = dynamic(move || {
         shown.with(|shown| {
             if shown.total > 0 {
                 format::bytes(shown.total)
@@ -54,12 +55,12 @@ pub fn OutputSection(
                 String::new()
             }
         })
-    };
-    let note = move || {
+    });
+    let note = dynamic_view(move || {
         shown
             .with(|shown| (!shown.note.is_empty()).then(|| shown.note.clone()))
             .map(|note| view! { <span class="io__note">{note}</span> })
-    };
+    });
     let copied = {
         let (run, node_id) = (run.clone(), node_id.clone());
         Arc::new(move || {
@@ -67,35 +68,35 @@ pub fn OutputSection(
                 .unwrap_or_default()
         })
     };
-    let copy_button = move || {
+    let copy_button = dynamic_view(move || {
         let (label, text) = (copy_label(title.get()), copied.clone());
         view! { <CopyButton label icon_only=true text/> }
-    };
-    let raw_button = move || {
+    });
+    let raw_button = dynamic_view(move || {
         has_view.get().then(|| {
             view! {
                 <button
                     type="button"
                     class="btn btn--quiet btn--sm"
-                    aria-pressed=move || is_raw.get().to_string()
+                    aria-pressed=dynamic(move || is_raw.get().to_string())
                     title="The text as it came"
-                    on:click=move |_| is_raw.update(|is_raw| *is_raw = !*is_raw)
+                    on:click=handler(move |_| is_raw.update(|is_raw| *is_raw = !*is_raw))
                 >
                     "Raw"
                 </button>
             }
         })
-    };
-    let body = move || {
+    });
+    let body = dynamic_view(move || {
         let (run, node_id) = (run.clone(), node_id.clone());
         let (form, _) = form.get();
         let is_raw = is_raw.get();
         view! { <SectionBody run node_id channel is_raw form shown/> }
-    };
+    });
     view! {
         <section class="io" data-channel=channel.as_str()>
             <div class="io__head">
-                <span class="io__title">{move || title.get()}</span>
+                <span class="io__title">{dynamic(move || title.get())}</span>
                 {note}
                 <span class="num">{size}</span>
                 {raw_button}
@@ -133,7 +134,7 @@ fn SectionBody(
     };
     let extent = Signal::derive(move || shown.with(|shown| (shown.bytes, shown.total)));
     let pieces = Pieces::new(address, extent, measure).with_local(Arc::new(local));
-    let has_more = Memo::new(move |_| shown.with(|shown| shown.bytes < shown.total));
+    let has_more = memo(move || shown.with(|shown| shown.bytes < shown.total));
     let class = match &form {
         Form::Wrapped => "pre pre--wrap",
         Form::Diff => "pre diff",
@@ -144,7 +145,7 @@ fn SectionBody(
     };
     let is_markdown = form == Form::Markdown;
     let draw = Draw::new(form, prefix);
-    let first = move || {
+    let first = dynamic(move || {
         shown.with(|shown| {
             draw.piece(Drawing {
                 start: 0,
@@ -152,8 +153,8 @@ fn SectionBody(
                 is_settled: shown.is_settled,
             })
         })
-    };
-    let rest = move || {
+    });
+    let rest = dynamic_view(move || {
         has_more.get().then(|| {
             let later = move |start: u64, text: String| {
                 draw.piece(Drawing {
@@ -164,9 +165,9 @@ fn SectionBody(
             };
             view! { <PieceList pieces draw=Arc::new(later)/> }
         })
-    };
-    let more = move || has_more.get().then(|| view! { <PieceControls pieces/> });
-    let title = move || shown.with(|shown| shown.title);
+    });
+    let more = dynamic_view(move || has_more.get().then(|| view! { <PieceControls pieces/> }));
+    let title = dynamic(move || shown.with(|shown| shown.title));
     let text = if is_markdown {
         Either::Left(view! { <div class=class>{first}{rest}</div> })
     } else {

@@ -56,7 +56,7 @@ fn one(fields: &Fields) -> Option<String> {
 /// Several at once, when all of them have come.
 fn several(fields: &Fields) -> Option<String> {
     let edits: Vec<Value> =
-        serde_json::from_str(fields.nested("edits").or(fields.nested("replacements"))?).ok()?;
+        protocol::from_json(fields.nested("edits").or(fields.nested("replacements"))?).ok()?;
     let text = |edit: &Value, names: &[&str]| {
         let mut found = names.iter().filter_map(|name| edit.get(name)?.as_str());
         found.next().map(str::to_owned)

@@ -35,7 +35,7 @@ pub fn text_read(answer: &Answer<'_>) -> Option<Shape> {
 
 /// The first number of a list.
 fn first_of(list: &str) -> Option<String> {
-    let numbers: Vec<u64> = serde_json::from_str(list).ok()?;
+    let numbers: Vec<u64> = protocol::from_json(list).ok()?;
     numbers.first().map(u64::to_string)
 }
 

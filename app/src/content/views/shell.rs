@@ -24,7 +24,7 @@ pub fn command_text(fields: &Fields) -> Option<String> {
         return Some(text.to_owned());
     }
     let parts = fields.nested("command").or(fields.nested("commands"))?;
-    let parts: Vec<String> = serde_json::from_str(parts).ok()?;
+    let parts: Vec<String> = protocol::from_json(parts).ok()?;
     Some(match parts.as_slice() {
         // A shell that runs a line says nothing that the line does not.
         [shell, flag, line] if shell.ends_with("sh") && matches!(flag.as_str(), "-c" | "-lc") => line.clone(),

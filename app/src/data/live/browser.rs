@@ -295,7 +295,7 @@ fn open() {
         let Some(text) = event.data().as_string() else {
             return;
         };
-        feed(match serde_json::from_str::<ServerFrame>(&text) {
+        feed(match protocol::from_json::<ServerFrame>(&text) {
             Ok(frame) => Input::Frame(Box::new(frame)),
             Err(error) => Input::Unreadable(format!("A frame of the stream cannot be read: {error}")),
         });

@@ -18,6 +18,7 @@ use super::{ReadText, markup};
 use crate::data::expansion::Expansion;
 use crate::markdown::StreamingMarkdown;
 use crate::ui::copy_text;
+use crate::ui::dynamic::effect;
 
 /// How long a button says that it has copied.
 const COPIED_FOR: std::time::Duration = std::time::Duration::from_millis(1500);
@@ -53,7 +54,7 @@ pub(super) fn follow(
             me: me.clone(),
         })
     });
-    Effect::new(move |_| {
+    effect(move || {
         let finished = finished.get();
         let Some(root) = root.get() else {
             // The text is subscribed to all the same.

@@ -14,6 +14,7 @@ use crate::shell::focus::{
     active, after_drawing, find, focus, focus_in_place, hide_drawer, scroll_to, show_drawer, toggle_of,
 };
 use crate::ui::Listener;
+use crate::ui::dynamic::effect;
 
 /// For so many frames something may be on its way into the page: each level of what is opened takes some.
 const FRAMES: u32 = 30;
@@ -21,7 +22,7 @@ const FRAMES: u32 = 30;
 pub(super) fn start(selection: Selection, session: SessionStore) {
     let query = use_query_map();
     // A link to a block leads there, once.
-    Effect::new(move |_| {
+    effect(move || {
         let block = query
             .with(|query| query.get("block"))
             .and_then(|block| block.parse::<BlockId>().ok());
@@ -53,7 +54,7 @@ pub(super) fn start(selection: Selection, session: SessionStore) {
         }
         node
     });
-    Effect::new(move |_| {
+    effect(move || {
         let Some(reveal) = selection.revealed() else {
             return;
         };

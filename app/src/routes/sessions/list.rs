@@ -14,6 +14,7 @@ use crate::content::words;
 use crate::data::clock::{PageClock, date, datetime, day_of};
 use crate::data::port::{RunFilter, SessionQuery};
 use crate::data::session_store::title_words;
+use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, memo};
 use crate::ui::{Icon, IconName, StateMark, format};
 
 /// The sessions that are listed. A copy is another handle on them.
@@ -95,9 +96,9 @@ pub fn SessionRows(
     next: Option<String>,
 ) -> impl IntoView {
     let clock = PageClock::use_context();
-    let today = Memo::new(move |_| day_of(clock.now(), clock.zone()));
+    let today = memo(move || day_of(clock.now(), clock.zone()));
     // A day's line stands before the first session of the day.
-    let entries = Memo::new(move |_| {
+    let entries = memo(move || {
         let mut entries = Vec::new();
         let mut day_before = None;
         for id in list.order.get() {
@@ -111,7 +112,7 @@ pub fn SessionRows(
         }
         entries
     });
-    let is_empty = Memo::new(move |_| list.order.with(Vec::is_empty));
+    let is_empty = memo(move || list.order.with(Vec::is_empty));
     let older = next.map(|next| {
         let older = SessionQuery {
             before: Some(next),
@@ -120,26 +121,26 @@ pub fn SessionRows(
         view! { <a class="btn" href=address(&older) rel="next">"Older sessions"</a> }
     });
     let is_plain = query.is_plain();
-    let rows = move || {
+    let rows = dynamic_view(move || {
         if is_empty.get() {
             Either::Left(view! { <Empty query=query.clone() demo/> })
         } else {
             Either::Right(view! {
                 <div class="sessions">
-                    <For
-                        each=move || entries.get()
-                        key=Clone::clone
-                        children=move |entry| match entry {
+                    {dynamic_list(
+                        move || entries.get(),
+                        Clone::clone,
+                        move |entry| match entry {
                             Entry::Day(day) => Either::Left(view! {
-                                <div class="sessions__day">{move || day_words(day, today.get())}</div>
+                                <div class="sessions__day">{dynamic(move || day_words(day, today.get()))}</div>
                             }),
                             Entry::Session(id) => Either::Right(list.row(&id).map(|row| view! { <SessionRow row/> })),
-                        }
-                    />
+                        },
+                    )}
                 </div>
             })
         }
-    };
+    });
     let newest =
         (!is_plain).then(|| view! { <a class="btn btn--quiet" href="/">"All sessions, newest first"</a> });
     view! {
@@ -191,9 +192,9 @@ fn SessionRow(row: ArcRwSignal<SessionSummary>) -> impl IntoView {
         row.with_untracked(|session| (session.session_id.clone(), session.kind, session.created_at));
     let title = {
         let row = row.clone();
-        Memo::new(move |_| row.with(|session| title_words(&session.title).to_owned()))
+        memo(move || row.with(|session| title_words(&session.title).to_owned()))
     };
-    let current = Memo::new(move |_| row.with(|session| session.current_run().cloned()));
+    let current = memo(move || row.with(|session| session.current_run().cloned()));
     let state = Signal::derive(move || {
         current.with(|run| {
             run.as_ref()
@@ -208,8 +209,8 @@ fn SessionRow(row: ArcRwSignal<SessionSummary>) -> impl IntoView {
             })
             .to_owned()
     });
-    let now = move || current.with(|run| run.as_ref().map(now_words).unwrap_or_default());
-    let side = move || {
+    let now = dynamic(move || current.with(|run| run.as_ref().map(now_words).unwrap_or_default()));
+    let side = dynamic_view(move || {
         current.with(|run| {
             run.as_ref().map(|run| {
                 let tokens = run.usage.as_ref().map(|usage| {
@@ -224,9 +225,9 @@ fn SessionRow(row: ArcRwSignal<SessionSummary>) -> impl IntoView {
                 view! { {tokens.unwrap_or_else(|| run.model.clone())}<br/>{span} }
             })
         })
-    };
+    });
     view! {
-        <a class="ses" href=format!("/s/{id}") data-session-id=id.to_string() data-state=move || state.get().class()>
+        <a class="ses" href=format!("/s/{id}") data-session-id=id.to_string() data-state=dynamic(move || state.get().class())>
             <StateMark state words=state_words/>
             <div>
                 <div class="ses__title">
@@ -236,7 +237,7 @@ fn SessionRow(row: ArcRwSignal<SessionSummary>) -> impl IntoView {
                 <div class="ses__now">{now}</div>
             </div>
             <div class="ses__side">{side}</div>
-            <time class="ses__when" datetime=datetime(created_at)>{move || time_words(created_at, clock)}</time>
+            <time class="ses__when" datetime=datetime(created_at)>{dynamic(move || time_words(created_at, clock))}</time>
         </a>
     }
 }

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use super::{BINDINGS, Binding, Overlay, Page, Region};
 use crate::shell::dialog::Dialog;
+use crate::ui::dynamic::handler;
 use crate::ui::{Icon, IconName};
 
 /// Shows the list of keys.
@@ -18,7 +19,7 @@ pub fn KeysButton() -> impl IntoView {
             title="Keys (?)"
             aria-haspopup="dialog"
             aria-keyshortcuts="?"
-            on:click=move |_| overlay.sheet.set(true)
+            on:click=handler(move |_| overlay.sheet.set(true))
         >
             <Icon icon=IconName::Keys/>
         </button>

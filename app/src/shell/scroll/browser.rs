@@ -12,6 +12,7 @@ use web_sys::{Element, HtmlElement, ResizeObserver};
 
 use super::Follow;
 use crate::ui::Listener;
+use crate::ui::dynamic::effect;
 
 /// So close to the bottom counts as there, in CSS pixels.
 const NEAR: i32 = 8;
@@ -72,7 +73,7 @@ fn stop(follow: Follow) {
 }
 
 pub(super) fn start(follow: Follow) {
-    Effect::new(move |_| {
+    effect(move || {
         let (Some(scroller), Some(content)) = (follow.scroller.get(), follow.content.get()) else {
             return;
         };

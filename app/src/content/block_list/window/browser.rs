@@ -8,6 +8,7 @@ use web_sys::Element;
 use super::{Loader, Shown, Side, USUAL, items, start_before};
 use crate::data::api;
 use crate::data::selection::{Selection, Way};
+use crate::ui::dynamic::effect;
 
 /// So many blocks are loaded at once.
 const LOADED: u32 = 100;
@@ -42,7 +43,7 @@ impl Loader {
 
     /// Of a call that was left out nothing is here yet: who opens it wants to see it.
     pub(in super::super) fn load_if_empty(self) {
-        Effect::new(move |_| {
+        effect(move || {
             let empty = self.shown.with_untracked(|window| window.items.is_empty());
             let last = self.read.with_untracked(|(_, gaps)| gaps.last().cloned());
             if let (true, Some(gap)) = (empty, last) {
@@ -53,7 +54,7 @@ impl Loader {
 
     /// Draws the block through which the way leads to a row that was asked for.
     pub(in super::super) fn lead(self, selection: Selection) {
-        Effect::new(move |_| {
+        effect(move || {
             let Some(node) = selection.revealed_row() else {
                 return;
             };
