@@ -155,13 +155,13 @@ pub struct Limits {
     pub rounds_per_node: u32,
     /// Attempts that one model node may open, over all providers.
     pub attempts_per_node: u32,
-    /// How deep nodes may lie in each other.
+    /// How many levels of models there may be: the answer is the first, a model that it asks is on the second.
     pub depth: u32,
     /// Tool calls of one round that run at the same time.
     pub parallel_calls: u32,
     /// How long a run may take, in seconds; waiting for a person does not count.
     pub run_seconds: u64,
-    /// How long one call of a tool may take, in seconds.
+    /// How long one call of a tool may take, in seconds, not counting the models that it asks.
     pub tool_seconds: u64,
     /// How long one node may wait for rate limits in all, in seconds; 0: not at all.
     pub rate_limit_seconds: u64,

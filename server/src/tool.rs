@@ -8,7 +8,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 mod arguments;
+pub mod ask_model;
 mod blocking;
+pub mod inner;
 pub mod list_dir;
 pub mod read_file;
 pub mod registry;
@@ -20,6 +22,7 @@ mod words;
 pub mod workspace;
 
 pub use arguments::parse_arguments;
+pub use inner::{InnerCall, InnerModels, InnerRequest};
 pub use registry::ToolRegistry;
 pub use workspace::Workspace;
 
@@ -77,6 +80,8 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Where it reports to.
     pub progress: Arc<dyn ToolProgress>,
+    /// Models that it may ask; they run below its own node.
+    pub models: InnerModels,
 }
 
 /// What a call gave back.

@@ -148,7 +148,7 @@ impl Default for LimitSettings {
         Self {
             rounds_per_node: 50,
             attempts_per_node: 10,
-            depth: 8,
+            depth: 16,
             parallel_calls: 10,
             run_seconds: 4 * 60 * 60,
             tool_seconds: 120,

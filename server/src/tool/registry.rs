@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ask_model::AskModel;
 use super::list_dir::ListDir;
 use super::read_file::ReadFile;
 use super::search_files::SearchFiles;
@@ -25,13 +26,14 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// The tools that look into the workspace: `read_file`, `list_dir`, `search_files`.
+    /// The tools that change nothing: `read_file`, `list_dir`, `search_files` on the workspace, and `ask_model`.
     pub fn built_in(workspace: Arc<Workspace>) -> Self {
         Self {
             tools: vec![
                 Arc::new(ReadFile::new(Arc::clone(&workspace))),
                 Arc::new(ListDir::new(Arc::clone(&workspace))),
                 Arc::new(SearchFiles::new(workspace)),
+                Arc::new(AskModel::new()),
             ],
         }
     }
@@ -76,6 +78,20 @@ impl ToolRegistry {
         })
     }
 
+    /// Those tools of this registry that are named, in the registry's order.
+    ///
+    /// # Errors
+    /// `unknown_tool` with the names that are known.
+    pub fn only(&self, names: &[String]) -> Result<Self, ToolError> {
+        for name in names {
+            self.find(name)?;
+        }
+        let is_named = |tool: &&Arc<dyn Tool>| names.contains(&tool.info().name);
+        Ok(Self {
+            tools: self.tools.iter().filter(is_named).cloned().collect(),
+        })
+    }
+
     /// What is fixed about each tool, in order.
     pub fn definitions(&self) -> impl Iterator<Item = &ToolInfo> {
         self.tools.iter().map(|tool| tool.info())
@@ -99,7 +115,7 @@ mod tests {
     fn built_in_tools_keep_their_order_and_only_read() {
         let (_folder, registry) = built_in();
         let names: Vec<_> = registry.definitions().map(|info| info.name.as_str()).collect();
-        assert_eq!(names, ["read_file", "list_dir", "search_files"]);
+        assert_eq!(names, ["read_file", "list_dir", "search_files", "ask_model"]);
         for info in registry.definitions() {
             assert_eq!(info.concurrency, Concurrency::ParallelSafe);
             assert_eq!(info.exposure, Exposure::Full);
@@ -134,7 +150,8 @@ mod tests {
         assert_eq!(error.code, "unknown_tool");
         assert_eq!(
             error.message,
-            "There is no tool named `cat`. The tools here are: `read_file`, `list_dir`, `search_files`."
+            "There is no tool named `cat`. The tools here are: `read_file`, `list_dir`, `search_files`, \
+             `ask_model`."
         );
         assert!(
             ToolRegistry::new()
@@ -144,6 +161,18 @@ mod tests {
                 .message
                 .contains("no tools here")
         );
+    }
+
+    #[test]
+    fn a_part_of_a_registry_holds_what_is_named_and_no_more() {
+        let (_folder, registry) = built_in();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let part = registry.only(&names(&["list_dir", "read_file"])).unwrap();
+        let known: Vec<_> = part.definitions().map(|info| info.name.as_str()).collect();
+        assert_eq!(known, ["read_file", "list_dir"]);
+        assert_eq!(registry.only(&[]).unwrap().definitions().count(), 0);
+        let error = part.only(&names(&["search_files"])).err().unwrap();
+        assert_eq!(error.code, "unknown_tool");
     }
 
     #[test]

@@ -79,6 +79,12 @@ pub(crate) const POINTS: &[Point] = &[
         },
     },
     Point {
+        name: "in an inner model",
+        prompt: "nested levels=3",
+        gate: Some("nested:bottom"),
+        enough: |state| text(state).contains("It is about Acorn, "),
+    },
+    Point {
         name: "between tools",
         prompt: "welcome",
         gate: Some("welcome:after-list"),

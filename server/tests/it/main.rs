@@ -20,6 +20,7 @@ mod endings;
 mod harness;
 mod heartbeat;
 mod highlight;
+mod inner_models;
 mod kill_matrix;
 mod kill_postgres;
 mod lagging;

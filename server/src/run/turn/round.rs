@@ -47,6 +47,8 @@ pub(super) struct RoundEnd {
     pub(super) next_index: u32,
     pub(super) next_ordinal: u32,
     pub(super) parts: Vec<AssistantPart>,
+    /// What it said to people, as far as it shows anything.
+    pub(super) texts: Vec<String>,
     pub(super) calls: Vec<Call>,
     pub(super) usage: Option<Usage>,
     pub(super) stop: Option<StopReason>,
@@ -292,6 +294,7 @@ impl<'a> Round<'a> {
             next_index: self.next_index,
             next_ordinal: self.next_ordinal,
             parts: self.content.parts(),
+            texts: self.content.texts(),
             has_content: !self.content.blocks.is_empty(),
             usage: self.content.usage.take(),
             stop,
