@@ -452,6 +452,8 @@ impl Tool for Panel {
             );
             let both = async { tokio::join!(&mut one, &mut other) };
             tokio::select! {
+                // In this order, so that the third is asked last.
+                biased;
                 (one, other) = both => Ok(ToolOutput {
                     text: format!("{}|{}", one?, other?),
                     media_type: "text/plain".to_owned(),

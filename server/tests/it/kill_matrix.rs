@@ -85,6 +85,12 @@ pub(crate) const POINTS: &[Point] = &[
         enough: |state| text(state).contains("It is about Acorn, "),
     },
     Point {
+        name: "in a concurrent batch",
+        prompt: "asking",
+        gate: Some("reader:middle"),
+        enough: |state| text(state).contains("The log is read once, "),
+    },
+    Point {
         name: "between tools",
         prompt: "welcome",
         gate: Some("welcome:after-list"),

@@ -29,6 +29,7 @@ mod limits;
 mod odd_text;
 mod owner_gone;
 mod page;
+mod parallel_calls;
 mod provider;
 mod provider_failures;
 mod proxy;

@@ -64,6 +64,7 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
         call,
         tool,
         arguments,
+        ..
     } = prepared;
     let (services, writer) = (&caller.scope.services, &caller.scope.writer);
     let stop = caller.stop.child();

@@ -15,7 +15,7 @@ use crate::provider::{
 use crate::run::chat::ExecuteError;
 use crate::run::dispatch::{self, Caller};
 use crate::run::live::Live;
-use crate::run::ops::{attempt_finished, stream_path};
+use crate::run::ops::{BlockPlace, attempt_finished, stream_path};
 use crate::stream::{Failure, ModelStream, Retries, StreamItem, StreamStart};
 
 /// How an attempt ended. What it opened is closed, unless it was stopped from outside.
@@ -92,7 +92,9 @@ impl ModelNode {
                 return Ok(self.stop_by_itself(end).await);
             }
             retries.note_progress();
-            let RoundEnd { parts, calls, .. } = end;
+            let RoundEnd {
+                parts, calls, round, ..
+            } = end;
             self.conversation.push(ModelMessage::Assistant {
                 parts,
                 replay: complete.replay,
@@ -105,7 +107,14 @@ impl ModelNode {
                     depth: self.depth,
                     tools: &self.tools,
                 };
-                let results = dispatch::run_calls(&caller, calls).await?;
+                let mut place = BlockPlace {
+                    node_id: &node_id,
+                    attempt_id: &attempt_id,
+                    block_index: next_index,
+                    round,
+                };
+                let results = dispatch::run_calls(&caller, &mut place, calls).await?;
+                next_index = place.block_index;
                 if self.stop.is_stopped() {
                     return Ok(AttemptEnd::Stopped);
                 }
