@@ -42,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     /// What follows when a stream fails, or the owner of a run goes away.
     pub recovery: Recovery,
+    /// Tools that reach further than the workspace.
+    pub tools: ToolsConfig,
     /// No provider is configured: the built-in simulator serves as `demo`.
     pub demo: bool,
     /// What a person should know about this configuration although it is not wrong; to be logged at start.
@@ -146,6 +148,15 @@ impl std::fmt::Display for ModelRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.provider_id, self.model)
     }
+}
+
+/// Which of the tools that reach further than the workspace there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolsConfig {
+    /// `fetch_url`, which reads pages of the public web.
+    pub fetch_url: bool,
+    /// `shell`, which runs commands with all rights of the server's user.
+    pub shell: bool,
 }
 
 /// Limits on one run; each ends it with its own reason.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::ask_model::AskModel;
+use super::edit_file::EditFile;
 use super::list_dir::ListDir;
 use super::read_file::ReadFile;
 use super::search_files::SearchFiles;
+use super::write_file::WriteFile;
 use super::{Tool, ToolError, ToolInfo, Workspace};
 
 /// Two tools of one name.
@@ -26,13 +28,16 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// The tools that change nothing: `read_file`, `list_dir`, `search_files` on the workspace, and `ask_model`.
+    /// The tools that reach no further than the workspace: `read_file`, `list_dir`, `search_files`, `write_file`,
+    /// `edit_file`, and `ask_model`.
     pub fn built_in(workspace: Arc<Workspace>) -> Self {
         Self {
             tools: vec![
                 Arc::new(ReadFile::new(Arc::clone(&workspace))),
                 Arc::new(ListDir::new(Arc::clone(&workspace))),
-                Arc::new(SearchFiles::new(workspace)),
+                Arc::new(SearchFiles::new(Arc::clone(&workspace))),
+                Arc::new(WriteFile::new(Arc::clone(&workspace))),
+                Arc::new(EditFile::new(workspace)),
                 Arc::new(AskModel::new()),
             ],
         }
@@ -112,14 +117,28 @@ mod tests {
     }
 
     #[test]
-    fn built_in_tools_keep_their_order_and_only_read() {
+    fn built_in_tools_keep_their_order_and_what_changes_files_goes_alone() {
         let (_folder, registry) = built_in();
         let names: Vec<_> = registry.definitions().map(|info| info.name.as_str()).collect();
-        assert_eq!(names, ["read_file", "list_dir", "search_files", "ask_model"]);
+        assert_eq!(
+            names,
+            [
+                "read_file",
+                "list_dir",
+                "search_files",
+                "write_file",
+                "edit_file",
+                "ask_model"
+            ]
+        );
         for info in registry.definitions() {
-            assert_eq!(info.concurrency, Concurrency::ParallelSafe);
+            let is_exclusive = info.concurrency == Concurrency::Exclusive;
+            assert_eq!(info.mutating, is_exclusive, "{}", info.name);
+            assert_eq!(
+                info.mutating,
+                ["write_file", "edit_file"].contains(&info.name.as_str())
+            );
             assert_eq!(info.exposure, Exposure::Full);
-            assert!(!info.mutating);
         }
     }
 
@@ -151,7 +170,7 @@ mod tests {
         assert_eq!(
             error.message,
             "There is no tool named `cat`. The tools here are: `read_file`, `list_dir`, `search_files`, \
-             `ask_model`."
+             `write_file`, `edit_file`, `ask_model`."
         );
         assert!(
             ToolRegistry::new()

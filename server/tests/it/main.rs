@@ -17,6 +17,7 @@ mod context;
 mod disconnects;
 mod durable_snapshot;
 mod endings;
+mod file_tools;
 mod harness;
 mod heartbeat;
 mod highlight;
