@@ -224,9 +224,10 @@ impl BlockId {
 }
 
 impl GroupId {
-    /// The concurrent batch of a node's provider round.
-    pub fn of_round(node: &NodeId, attempt: &AttemptId, round: u32) -> Self {
-        let uuid = derive(&["group", node.as_str(), attempt.as_str(), &round.to_string()]);
+    /// A concurrent batch of a node's provider round, of which it is the one with this number (from 0).
+    pub fn of_batch(node: &NodeId, attempt: &AttemptId, round: u32, batch: u32) -> Self {
+        let (round, batch) = (round.to_string(), batch.to_string());
+        let uuid = derive(&["group", node.as_str(), attempt.as_str(), &round, &batch]);
         Self(format!("par_{}", base62(uuid)).into())
     }
 }

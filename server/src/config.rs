@@ -42,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     /// What follows when a stream fails, or the owner of a run goes away.
     pub recovery: Recovery,
+    /// Tools that reach further than the workspace.
+    pub tools: ToolsConfig,
     /// No provider is configured: the built-in simulator serves as `demo`.
     pub demo: bool,
     /// What a person should know about this configuration although it is not wrong; to be logged at start.
@@ -148,6 +150,15 @@ impl std::fmt::Display for ModelRef {
     }
 }
 
+/// Which of the tools that reach further than the workspace there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolsConfig {
+    /// `fetch_url`, which reads pages of the public web.
+    pub fetch_url: bool,
+    /// `shell`, which runs commands with all rights of the server's user.
+    pub shell: bool,
+}
+
 /// Limits on one run; each ends it with its own reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
@@ -155,13 +166,13 @@ pub struct Limits {
     pub rounds_per_node: u32,
     /// Attempts that one model node may open, over all providers.
     pub attempts_per_node: u32,
-    /// How deep nodes may lie in each other.
+    /// How many levels of models there may be: the answer is the first, a model that it asks is on the second.
     pub depth: u32,
     /// Tool calls of one round that run at the same time.
     pub parallel_calls: u32,
     /// How long a run may take, in seconds; waiting for a person does not count.
     pub run_seconds: u64,
-    /// How long one call of a tool may take, in seconds.
+    /// How long one call of a tool may take, in seconds, not counting the models that it asks.
     pub tool_seconds: u64,
     /// How long one node may wait for rate limits in all, in seconds; 0: not at all.
     pub rate_limit_seconds: u64,

@@ -8,7 +8,10 @@
 //! | `chat` | one chat run from its prompt to its end, and when it goes on again |
 //! | `reopen` | lets a run that was over go on |
 //! | `turn` | the attempts of a model node, and the turn loop of each |
-//! | `dispatch` | runs the calls of a round |
+//! | `dispatch` | runs the calls of a round, and the models that they ask |
+//! | `budget` | what a run takes, over all its model nodes |
+//! | `cancel` | what a person stops: a run, or one node of it |
+//! | `stop` | the signals that stop a part of an execution |
 //! | `context` | what a request holds of earlier runs |
 //! | `wake` | hears what other servers changed, and publishes what they write |
 //! | `take_over` | says that an owner is gone, and completes what it had received |
@@ -19,34 +22,39 @@ pub mod recorder;
 pub mod recovery;
 pub mod target;
 
+mod budget;
+mod cancel;
 mod chat;
 mod context;
 mod dispatch;
 mod live;
 mod ops;
 mod reopen;
+mod stop;
 mod submit;
 mod take_over;
 mod turn;
 mod wake;
 mod worker;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use protocol::id::RunId;
-use tokio_util::sync::CancellationToken;
+use protocol::state::Retention;
 use tokio_util::task::TaskTracker;
 
+use self::budget::Budget;
+pub use self::cancel::CancelOutcome;
 use self::hub::{Channel, Hub};
-use self::recorder::Recorder;
+use self::recorder::{Recorder, RunWriter};
 pub use self::reopen::ReopenError;
+use self::stop::{StopSignal, Stopped};
 pub use self::submit::SubmitError;
 use self::wake::Wake;
 use self::worker::Worker;
 use crate::clock::SharedClock;
 use crate::config::Config;
 use crate::provider::ProviderClient;
-use crate::store::commands::CommandKind;
 use crate::store::{Store, StoreError};
 use crate::stream::{SharedJitter, TranscriptStore};
 use crate::tool::ToolRegistry;
@@ -79,17 +87,6 @@ pub struct Execution {
     worker: Arc<Worker>,
     wake: Arc<Wake>,
     tasks: TaskTracker,
-}
-
-/// What became of a wish to stop a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CancelOutcome {
-    /// It stops now, or its owner is told.
-    Accepted,
-    /// It was over already.
-    AlreadyOver,
-    /// There is no such run.
-    NoSuchRun,
 }
 
 impl Execution {
@@ -152,34 +149,6 @@ impl Execution {
         &self.services
     }
 
-    /// Stops a run. Repeating it is harmless.
-    pub async fn cancel(&self, run_id: &RunId) -> Result<CancelOutcome, StoreError> {
-        let Some(state) = self.services.store.run_status(run_id).await? else {
-            return Ok(CancelOutcome::NoSuchRun);
-        };
-        if self.worker.stop(run_id, Stopped::ByPerson) {
-            return Ok(CancelOutcome::Accepted);
-        }
-        let store = &self.services.store;
-        if state.is_final() {
-            // It may be about to go on again: then it stays as it ended.
-            if store.withdraw_reopen(run_id).await? {
-                return Ok(CancelOutcome::Accepted);
-            }
-            if store.reopen_of(run_id).await?.is_none() {
-                return Ok(CancelOutcome::AlreadyOver);
-            }
-        } else if self.worker.cancel_queued(run_id).await? {
-            return Ok(CancelOutcome::Accepted);
-        }
-        // Another server owns it, or will in a moment: it finds the command.
-        store
-            .leave_command(run_id, CommandKind::Cancel, self.services.clock.now_ms())
-            .await?;
-        self.worker.look_for_commands();
-        Ok(CancelOutcome::Accepted)
-    }
-
     /// Stops to claim runs, lets those that execute go on for a grace period, then closes them as interrupted.
     pub async fn shut_down(&self) {
         let grace = std::time::Duration::from_secs(self.services.config.server.grace_seconds);
@@ -190,41 +159,11 @@ impl Execution {
     }
 }
 
-/// Why an execution is stopped from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stopped {
-    /// A person asked for it.
-    ByPerson,
-    /// The server stops.
-    ByShutdown,
-    /// The run may not be written any more.
-    Lost,
-    /// It takes longer than a run may.
-    ByTimeLimit,
-}
-
-/// Stops one execution; the first reason counts.
-#[derive(Debug, Clone, Default)]
-struct StopSignal {
-    token: CancellationToken,
-    why: Arc<OnceLock<Stopped>>,
-}
-
-impl StopSignal {
-    fn stop(&self, why: Stopped) {
-        let _ = self.why.set(why);
-        self.token.cancel();
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.token.is_cancelled()
-    }
-
-    fn token(&self) -> &CancellationToken {
-        &self.token
-    }
-
-    fn why(&self) -> Option<Stopped> {
-        self.why.get().copied()
-    }
+/// What all model nodes of one execution share.
+struct Scope {
+    services: Arc<Services>,
+    writer: RunWriter,
+    /// Whether the session wants reasoning to be kept, where it says so.
+    reasoning: Option<Retention>,
+    budget: Budget,
 }

@@ -23,6 +23,8 @@ use crate::store::Store;
 use crate::store::data_dir::DataDir;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedPostgres};
 use crate::stream::{RandomJitter, TranscriptStore};
+use crate::tool::fetch_url::FetchUrl;
+use crate::tool::shell::Shell;
 use crate::tool::{ToolRegistry, Workspace};
 
 /// How long connections get to end once no run executes any more.
@@ -86,7 +88,7 @@ pub async fn serve_and_tell(
     let services = Services {
         client: ProviderClient::new(Arc::clone(&clock))?,
         transcripts: TranscriptStore::new(&transcripts),
-        tools: ToolRegistry::built_in(Arc::new(workspace)),
+        tools: tools(&config, Arc::new(workspace))?,
         config: Arc::new(config),
         store: store.clone(),
         clock,
@@ -135,6 +137,20 @@ pub async fn serve_and_tell(
     drop(lock);
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The tools that the configuration wants.
+fn tools(config: &Config, workspace: Arc<Workspace>) -> anyhow::Result<ToolRegistry> {
+    let mut tools = ToolRegistry::built_in(Arc::clone(&workspace));
+    if config.tools.fetch_url {
+        tools.register(Arc::new(
+            FetchUrl::new().context("the HTTP client of fetch_url cannot start")?,
+        ))?;
+    }
+    if config.tools.shell {
+        tools.register(Arc::new(Shell::new(workspace)))?;
+    }
+    Ok(tools)
 }
 
 /// Without a configured provider the simulator answers, over real HTTP on loopback, as provider `demo`.

@@ -8,18 +8,25 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 mod arguments;
+pub mod ask_model;
 mod blocking;
+pub mod edit_file;
+pub mod fetch_url;
+pub mod inner;
 pub mod list_dir;
 pub mod read_file;
 pub mod registry;
 pub mod search_files;
+pub mod shell;
 mod sniff;
 #[cfg(test)]
 mod test_support;
 mod words;
 pub mod workspace;
+pub mod write_file;
 
 pub use arguments::parse_arguments;
+pub use inner::{InnerCall, InnerModels, InnerRequest};
 pub use registry::ToolRegistry;
 pub use workspace::Workspace;
 
@@ -77,6 +84,8 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Where it reports to.
     pub progress: Arc<dyn ToolProgress>,
+    /// Models that it may ask; they run below its own node.
+    pub models: InnerModels,
 }
 
 /// What a call gave back.

@@ -268,6 +268,9 @@ fn change(fields: &Fields, raw: &str) -> Option<Shape> {
 
 /// What a tool that edits gave back when it was asked to show a file.
 fn text_viewed(answer: &Answer<'_>) -> Option<Shape> {
+    if let Some(change) = views::patched(answer) {
+        return Some(change);
+    }
     (answer.fields.get("command") == Some("view")).then(|| views::text_read(answer))?
 }
 

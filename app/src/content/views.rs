@@ -16,7 +16,7 @@ mod write;
 
 pub use change::{Change, count, unified};
 pub use draw::{Draw, Drawing};
-pub use edit::edit;
+pub use edit::{edit, patched};
 pub use hits::hits;
 pub use model::{PROMPT, answer, prompt};
 pub use read::text_read;

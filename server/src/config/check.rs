@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::error::ConfigError;
 use super::settings::{LimitSettings, RecoverySettings};
 use super::source::{Inputs, Sourced};
-use super::{Config, Limits, LogConfig, Recovery, RetryPolicy, ServerConfig, known_models};
+use super::{Config, Limits, LogConfig, Recovery, RetryPolicy, ServerConfig, ToolsConfig, known_models};
 use crate::provider::Secret;
 
 const MINIMUM_TOKEN_LENGTH: usize = 16;
@@ -59,6 +59,10 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
         roles,
         limits,
         recovery,
+        tools: ToolsConfig {
+            fetch_url: sourced.settings.tools.fetch_url,
+            shell: sourced.settings.tools.shell,
+        },
         demo,
         notices,
     })

@@ -18,6 +18,7 @@ pub(super) struct Settings {
     pub(super) roles: RoleSettings,
     pub(super) limits: LimitSettings,
     pub(super) recovery: RecoverySettings,
+    pub(super) tools: ToolSettings,
 }
 
 /// `[server]`
@@ -148,13 +149,30 @@ impl Default for LimitSettings {
         Self {
             rounds_per_node: 50,
             attempts_per_node: 10,
-            depth: 8,
+            depth: 16,
             parallel_calls: 10,
             run_seconds: 4 * 60 * 60,
             tool_seconds: 120,
             rate_limit_seconds: 30 * 60,
             total_tokens: 20_000_000,
             cost: None,
+        }
+    }
+}
+
+/// `[tools]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolSettings {
+    pub(super) fetch_url: bool,
+    pub(super) shell: bool,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self {
+            fetch_url: true,
+            shell: false,
         }
     }
 }

@@ -113,6 +113,13 @@ pub(super) fn calls() -> Vec<Call> {
         )
         .answers::<NodeRecord>(StatusCode::OK),
         Call::post(
+            "/api/nodes/{node}/cancel",
+            runs::cancel_node,
+            "cancelNode",
+            "Stops one call or one inner model of a run, and all below it; the rest goes on. Repeating it is harmless.",
+        )
+        .answers_nothing(StatusCode::ACCEPTED),
+        Call::post(
             "/api/nodes/{node}/regenerate",
             runs::regenerate,
             "regenerateNode",

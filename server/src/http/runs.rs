@@ -164,7 +164,20 @@ pub(super) async fn cancel(
 ) -> Result<StatusCode, ApiError> {
     match state.execution.cancel(&run_id).await? {
         CancelOutcome::Accepted | CancelOutcome::AlreadyOver => Ok(StatusCode::ACCEPTED),
-        CancelOutcome::NoSuchRun => Err(ApiError::not_found("run", run_id)),
+        CancelOutcome::NotFound => Err(ApiError::not_found("run", run_id)),
+        CancelOutcome::ProvidersCall => Err(ApiError::ProvidersCall),
+    }
+}
+
+/// `POST /api/nodes/{node}/cancel`
+pub(super) async fn cancel_node(
+    State(state): State<AppState>,
+    Id(node_id): Id<NodeId>,
+) -> Result<StatusCode, ApiError> {
+    match state.execution.cancel_node(&node_id).await? {
+        CancelOutcome::Accepted | CancelOutcome::AlreadyOver => Ok(StatusCode::ACCEPTED),
+        CancelOutcome::NotFound => Err(ApiError::not_found("node", node_id)),
+        CancelOutcome::ProvidersCall => Err(ApiError::ProvidersCall),
     }
 }
 

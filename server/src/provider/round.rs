@@ -176,6 +176,13 @@ impl RoundContent {
             .collect()
     }
 
+    /// The texts, without those that show nothing.
+    pub fn texts(&self) -> Vec<String> {
+        let blocks = self.blocks.iter();
+        let texts = blocks.filter(|block| block.kind == BlockStart::Text && !block.content.trim().is_empty());
+        texts.map(|block| block.content.clone()).collect()
+    }
+
     /// The parts that can be sent back after a round that failed: a call that was not written to its end is dropped,
     /// since no result will ever answer it.
     pub fn kept_parts(&self) -> Vec<AssistantPart> {

@@ -15,8 +15,8 @@ use super::ops::{OpenNode, run_updated};
 use super::recorder::{RecordError, Recorder, RunWriter};
 use super::recovery::{self, Ending};
 use super::target::UnknownTarget;
-use super::turn::{ModelNode, NodeOutcome, Spent};
-use super::{Services, StopSignal, Stopped};
+use super::turn::{ModelNode, NodeOutcome};
+use super::{Budget, Scope, Services, StopSignal, Stopped};
 use crate::store::StoreError;
 use crate::store::queue::Claim;
 
@@ -49,21 +49,24 @@ pub(super) async fn execute(
     }
     let beginning = Beginning::of(services, &state, claim.reopen).await?;
     let session = state.run().session_id.clone();
-    let writer = recorder.open(state).await?;
+    let budget = Budget::of(&state, claim.reopen);
+    let scope = Arc::new(Scope {
+        services: Arc::clone(services),
+        writer: recorder.open(state).await?,
+        reasoning: beginning.reasoning(),
+        budget,
+    });
+    let writer = &scope.writer;
     tracing::info!(run.id = %claim.run_id, session.id = %session, generation = claim.generation, "the run begins");
-    let node = beginning.write(services, &writer, stop).await;
+    let node = beginning.write(&scope, stop).await;
     let nodes = [node.node_id.clone(), NodeId::root(&claim.run_id)];
     let limit = Duration::from_secs(services.config.limits.run_seconds);
-    let ran = guarded(node, &writer, stop, limit).await?;
+    let ran = guarded(node, writer, stop, limit).await?;
     let at = services.clock.now_ms();
     match ran {
-        (NodeOutcome::Succeeded, spent) => {
-            end(&writer, at, nodes, NodeStatus::Succeeded, None, spent.node).await;
-        }
-        (NodeOutcome::Failed(error), spent) => {
-            end(&writer, at, nodes, NodeStatus::Failed, Some(error), spent.node).await;
-        }
-        (NodeOutcome::Stopped, spent) => close_stopped(services, claim, &writer, stop, at, spent).await?,
+        NodeOutcome::Succeeded(_) => end(&scope, at, nodes, NodeStatus::Succeeded, None).await,
+        NodeOutcome::Failed(error) => end(&scope, at, nodes, NodeStatus::Failed, Some(error)).await,
+        NodeOutcome::Stopped => close_stopped(&scope, claim, stop, at).await?,
     }
     writer.flush().await?;
     tracing::info!(run.id = %claim.run_id, "the run has ended");
@@ -72,11 +75,11 @@ pub(super) async fn execute(
 
 /// Runs the model node until it ends, its time is over, or it may not be written any more.
 async fn guarded(
-    node: ModelNode<'_>,
+    node: ModelNode,
     writer: &RunWriter,
     stop: &StopSignal,
     limit: Duration,
-) -> Result<(NodeOutcome, Spent), ExecuteError> {
+) -> Result<NodeOutcome, ExecuteError> {
     let running = node.run();
     tokio::pin!(running);
     let deadline = tokio::time::sleep(limit);
@@ -98,14 +101,8 @@ async fn guarded(
 }
 
 /// Closes model node and root, and the run.
-async fn end(
-    writer: &RunWriter,
-    at: i64,
-    nodes: [NodeId; 2],
-    status: NodeStatus,
-    error: Option<ErrorInfo>,
-    usage: Usage,
-) {
+async fn end(scope: &Scope, at: i64, nodes: [NodeId; 2], status: NodeStatus, error: Option<ErrorInfo>) {
+    let writer = &scope.writer;
     for node_id in nodes {
         OpenNode::new(node_id)
             .finish(writer, at, status, error.clone(), None)
@@ -116,18 +113,13 @@ async fn end(
     } else {
         RunStatus::Failed
     };
-    writer.write(run_updated(status, error, Some(usage))).await;
+    let usage = Some(scope.budget.of_run());
+    writer.write(run_updated(status, error, usage)).await;
 }
 
 /// Closes everything that was open when the run was stopped from outside.
-async fn close_stopped(
-    services: &Services,
-    claim: &Claim,
-    writer: &RunWriter,
-    stop: &StopSignal,
-    at: i64,
-    spent: Spent,
-) -> Result<(), ExecuteError> {
+async fn close_stopped(scope: &Scope, claim: &Claim, stop: &StopSignal, at: i64) -> Result<(), ExecuteError> {
+    let (services, writer) = (&scope.services, &scope.writer);
     let ending = match stop.why() {
         Some(Stopped::Lost) => {
             return Err(writer
@@ -150,17 +142,17 @@ async fn close_stopped(
                 format!("The run took longer than {seconds} s, its limit."),
             ))
         }
-        Some(Stopped::ByPerson) | None => Ending::Cancelled,
+        Some(Stopped::ByPerson | Stopped::ByCaller) | None => Ending::Cancelled,
     };
     writer.flush().await?;
     // What is open is what the record says.
     if let Some(state) = services.store.load_run(writer.run_id()).await? {
-        let known = |usage: Usage| (usage != Usage::default()).then_some(usage);
+        let of_run = Some(scope.budget.of_run()).filter(|usage| *usage != Usage::default());
         for mut op in recovery::close(&state, &ending, at) {
             // What whole rounds took is known.
             match &mut op {
-                Op::AttemptFinished(op) => op.usage = known(spent.attempt.clone()),
-                Op::RunUpdated(op) => op.usage = known(spent.node.clone()),
+                Op::AttemptFinished(op) => op.usage = scope.budget.of_attempt(&op.attempt_id),
+                Op::RunUpdated(op) => op.usage = of_run.clone(),
                 _ => {}
             }
             writer.write(op).await;

@@ -8,6 +8,7 @@ use protocol::model::{Kept, Node};
 use protocol::state::{MessageRole, MessageState, NodeKind, Retention};
 use serde_json::json;
 
+pub(super) use self::chain::CANCELLED;
 use self::chain::Replays;
 use super::Services;
 use crate::provider::{AssistantPart, GO_ON, ModelMessage};
@@ -25,11 +26,26 @@ pub(super) struct Context {
     /// Whether the session wants reasoning to be kept, where it says so.
     pub(super) reasoning: Option<Retention>,
     /// Earlier runs and the prompt.
-    pub(super) conversation: Vec<ModelMessage>,
+    pub(super) conversation: Conversation,
+}
+
+/// What an attempt is asked.
+pub(super) struct Conversation {
+    /// The messages, oldest first.
+    pub(super) messages: Vec<ModelMessage>,
     /// What had to be left out: code and detail of a notice.
     pub(super) notices: Vec<(&'static str, serde_json::Value)>,
     /// The attempt that the next one goes on from, and how much of its text.
     pub(super) continues: Option<(AttemptId, Kept)>,
+}
+
+/// Where the conversation of a model node begins.
+#[derive(Debug, Clone)]
+pub(super) enum Origin {
+    /// The session's runs, this one's prompt being the last.
+    Session,
+    /// What another node asks it.
+    Asked(String),
 }
 
 /// The first line of a prompt, as a title: at most 120 characters.
@@ -69,30 +85,14 @@ pub(super) async fn of_run(
             row: run.run_id.to_string(),
             problem: "it is gone".to_owned(),
         })?;
-    let mut conversation = Vec::new();
+    let mut messages = Vec::new();
     for earlier in &session.runs[..this] {
         if let Some(earlier_state) = services.store.load_run(&earlier.run_id).await? {
             let replays = replays_of(services, &earlier.run_id).await?;
-            conversation.extend(of_earlier(&earlier_state, replays));
+            messages.extend(of_earlier(&earlier_state, replays));
         }
     }
-    conversation.extend(prompts(state, true));
-    let mut broke_off = false;
-    let mut continued = None;
-    if let Some(node) = continues {
-        let replays = replays_of(services, &run.run_id).await?;
-        if let Some((attempt, kept, said)) = chain::to_continue(state, node, replays) {
-            conversation.extend(said.messages);
-            if !said.open.is_empty() {
-                broke_off = true;
-                conversation.push(ModelMessage::Assistant {
-                    parts: vec![AssistantPart::Text { text: said.open }],
-                    replay: None,
-                });
-            }
-            continued = Some((attempt, kept));
-        }
-    }
+    messages.extend(prompts(state, true));
     let (provider, model) = (
         session.runs[this].provider.clone(),
         session.runs[this].model.clone(),
@@ -102,20 +102,61 @@ pub(super) async fn of_run(
         model: model.clone(),
     };
     let limit = services.config.model(&reference).map(|(_, model)| model.context);
-    let notices = limit
-        .map(|limit| shorten(&mut conversation, limit))
-        .unwrap_or_default();
-    if broke_off {
-        // After the conversation was made to fit: this is no turn of its own.
-        conversation.push(ModelMessage::User {
-            text: GO_ON.to_owned(),
-        });
-    }
     Ok(Context {
         provider,
         model,
         reasoning: session.settings.reasoning,
-        conversation,
+        conversation: complete(services, state, messages, continues, limit).await?,
+    })
+}
+
+/// Builds what the next attempt of an inner model is asked: the question, and what its attempts said and did.
+pub(super) async fn of_asked(
+    services: &Services,
+    state: &RunState,
+    prompt: String,
+    node_id: &NodeId,
+    limit: u64,
+) -> Result<Conversation, StoreError> {
+    let messages = vec![ModelMessage::User { text: prompt }];
+    complete(services, state, messages, Some(node_id), Some(limit)).await
+}
+
+/// Adds what the attempts of a node said and did, and makes all of it fit the model.
+async fn complete(
+    services: &Services,
+    state: &RunState,
+    mut messages: Vec<ModelMessage>,
+    continues: Option<&NodeId>,
+    limit: Option<u64>,
+) -> Result<Conversation, StoreError> {
+    let mut broke_off = false;
+    let mut continued = None;
+    if let Some(node) = continues {
+        let replays = replays_of(services, &state.run().run_id).await?;
+        if let Some((attempt, kept, said)) = chain::to_continue(state, node, replays) {
+            messages.extend(said.messages);
+            if !said.open.is_empty() {
+                broke_off = true;
+                messages.push(ModelMessage::Assistant {
+                    parts: vec![AssistantPart::Text { text: said.open }],
+                    replay: None,
+                });
+            }
+            continued = Some((attempt, kept));
+        }
+    }
+    let notices = limit
+        .map(|limit| shorten(&mut messages, limit))
+        .unwrap_or_default();
+    if broke_off {
+        // After the conversation was made to fit: this is no turn of its own.
+        messages.push(ModelMessage::User {
+            text: GO_ON.to_owned(),
+        });
+    }
+    Ok(Conversation {
+        messages,
         notices,
         continues: continued,
     })

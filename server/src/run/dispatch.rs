@@ -1,195 +1,183 @@
-//! Running the calls of one round, one after another. Each call is one node and settles exactly once.
+//! Running the calls of one round. Each call is one node and settles exactly once.
+//!
+//! Safe calls that stand next to each other run at the same time, as a batch whose members are declared; an exclusive
+//! call waits for what runs, and goes alone. Results are in the order of the calls, whichever ends first.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+mod call;
+mod inner;
+mod reports;
 
-use protocol::model::{ErrorInfo, Progress};
-use protocol::op::{NodeUpdated, Op};
-use protocol::state::{Channel, NodeStatus};
-use tokio::sync::Notify;
+use std::sync::Arc;
 
-use super::context::bounded;
-use super::ops::OpenNode;
-use super::recorder::RunWriter;
-use super::{Services, StopSignal};
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use protocol::Extra;
+use protocol::id::{BlockId, GroupId};
+use protocol::model::{BlockBody, ErrorInfo};
+use protocol::op::{BlockUpdated, Op};
+use protocol::state::NodeStatus;
+use serde_json::Value;
+
+use super::chat::ExecuteError;
+use super::ops::{BlockPlace, OpenNode};
+use super::{Scope, StopSignal};
 use crate::provider::{RoundCall, ToolResult};
-use crate::tool::{ToolContext, ToolError, ToolOutput, ToolProgress};
+use crate::tool::{Concurrency, Tool, ToolError, ToolRegistry};
+
+/// The model node whose calls are run.
+pub(super) struct Caller<'a> {
+    pub(super) scope: &'a Arc<Scope>,
+    pub(super) stop: &'a StopSignal,
+    /// How many model nodes it lies within.
+    pub(super) depth: u32,
+    pub(super) tools: &'a ToolRegistry,
+}
 
 /// A call that waits to be run.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) node: OpenNode,
+    /// Its row.
+    pub(super) block_id: BlockId,
     pub(super) call: RoundCall,
 }
 
-/// Runs the calls in their order; gives a result for each. Once the run is stopped, what is not settled is left to
-/// whoever closes the run.
+/// A call that can be run.
+struct Prepared {
+    /// Its place among the calls of the round.
+    place: usize,
+    block_id: BlockId,
+    node: OpenNode,
+    call: RoundCall,
+    tool: Arc<dyn Tool>,
+    arguments: Value,
+}
+
+/// Runs the calls; gives a result for each, in their order. `next` is where the next block of the attempt stands: a
+/// batch takes a place. Once the caller is stopped, what is not settled is left to whoever closes it.
 pub(super) async fn run_calls(
-    services: &Arc<Services>,
-    writer: &RunWriter,
-    stop: &StopSignal,
+    caller: &Caller<'_>,
+    next: &mut BlockPlace<'_>,
     calls: Vec<Call>,
-) -> Vec<ToolResult> {
-    let mut results = Vec::with_capacity(calls.len());
-    for Call { node, call } in calls {
-        if stop.is_stopped() {
+) -> Result<Vec<ToolResult>, ExecuteError> {
+    let mut results: Vec<Option<ToolResult>> = Vec::new();
+    let mut prepared = Vec::new();
+    for (place, call) in calls.into_iter().enumerate() {
+        results.push(match prepare(caller, place, call) {
+            Ok(call) => {
+                prepared.push(call);
+                None
+            }
+            Err((call, error)) => Some(refuse(caller, call, &error).await),
+        });
+    }
+    let at_once = caller.scope.services.config.limits.parallel_calls as usize;
+    let mut groups = 0;
+    for batch in batches(prepared, at_once) {
+        if caller.stop.is_stopped() {
             break;
         }
-        results.push(run_call(services, writer, stop, node, &call).await);
+        if batch.len() > 1 {
+            declare(caller, next, groups, &batch).await;
+            groups += 1;
+        }
+        let mut waiting = batch.into_iter();
+        let mut running = FuturesUnordered::new();
+        loop {
+            while running.len() < at_once
+                && !caller.stop.is_stopped()
+                && let Some(call) = waiting.next()
+            {
+                let place = call.place;
+                running.push(call::run(caller, call).map(move |result| (place, result)).boxed());
+            }
+            let Some((place, result)) = running.next().await else {
+                break;
+            };
+            let result = result?;
+            if let Some(known) = results.get_mut(place) {
+                *known = Some(result);
+            }
+        }
     }
-    results
+    Ok(results.into_iter().flatten().collect())
 }
 
-/// How a call ended.
-enum Outcome {
-    /// By itself.
-    Ended(Result<ToolOutput, ToolError>),
-    /// It took too long. Its future is dropped: what it still does has no effect on the record.
-    TimedOut,
+/// What runs together: safe calls that stand next to each other, where several may run at once; else one call alone.
+fn batches(calls: Vec<Prepared>, at_once: usize) -> Vec<Vec<Prepared>> {
+    let is_safe = |call: &Prepared| call.tool.info().concurrency == Concurrency::ParallelSafe;
+    let mut batches: Vec<Vec<Prepared>> = Vec::new();
+    for call in calls {
+        match batches.last_mut() {
+            Some(batch) if at_once > 1 && is_safe(&call) && batch.iter().all(is_safe) => batch.push(call),
+            _ => batches.push(vec![call]),
+        }
+    }
+    batches
 }
 
-async fn run_call(
-    services: &Arc<Services>,
-    writer: &RunWriter,
-    stop: &StopSignal,
-    mut node: OpenNode,
-    call: &RoundCall,
-) -> ToolResult {
-    let told = |content: String, is_error: bool| ToolResult {
-        tool_call_id: call.id.clone(),
-        tool_name: call.name.clone(),
-        content,
-        is_error,
-    };
-    let prepared = match &call.parsed {
+/// Says which calls run together, all at once: their rows are there already.
+async fn declare(caller: &Caller<'_>, next: &mut BlockPlace<'_>, number: u32, batch: &[Prepared]) {
+    let group_id = GroupId::of_batch(next.node_id, next.attempt_id, next.round, number);
+    let members: Vec<BlockId> = batch.iter().map(|call| call.block_id.clone()).collect();
+    let mut ops: Vec<Op> = members
+        .iter()
+        .map(|block_id| {
+            Op::BlockUpdated(BlockUpdated {
+                block_id: block_id.clone(),
+                group_id: Some(group_id.clone()),
+                ref_node_id: None,
+                tool_name: None,
+                members: None,
+                retention: None,
+                extra: Extra::new(),
+            })
+        })
+        .collect();
+    ops.push(next.started(BlockBody::ParallelGroup { group_id, members }));
+    next.block_index += 1;
+    caller.scope.writer.write_together(ops).await;
+}
+
+/// Finds the tool and looks at the arguments, without running anything.
+fn prepare(caller: &Caller<'_>, place: usize, call: Call) -> Result<Prepared, (Call, ToolError)> {
+    let found = match &call.call.parsed {
         Err(problem) => Err(ToolError::new("invalid_arguments", problem.clone())),
-        Ok(arguments) => services.tools.find(&call.name).and_then(|tool| {
+        Ok(arguments) => caller.tools.find(&call.call.name).and_then(|tool| {
             tool.check(arguments)?;
             Ok((Arc::clone(tool), arguments.clone()))
         }),
     };
-    let (tool, arguments) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            // It was never executed, and the row says why.
-            let info = ErrorInfo::new(error.code, &error.message);
-            node.finish(
-                writer,
-                services.clock.now_ms(),
-                NodeStatus::NotRun,
-                Some(info),
-                None,
-            )
-            .await;
-            return told(format!("The call was not run: {error}"), true);
-        }
-    };
-    node.run(writer).await;
-    let reports = Arc::new(Reports::default());
-    let context = ToolContext {
-        cancel: stop.token().child_token(),
-        progress: Arc::clone(&reports) as Arc<dyn ToolProgress>,
-    };
-    let limit = services.config.limits.tool_seconds;
-    let outcome = {
-        let mut running = tool.call(arguments, &context);
-        let deadline = tokio::time::sleep(Duration::from_secs(limit));
-        tokio::pin!(deadline);
-        loop {
-            tokio::select! {
-                outcome = &mut running => break Outcome::Ended(outcome),
-                () = reports.changed.notified() => report(writer, &mut node, &reports).await,
-                () = &mut deadline => {
-                    context.cancel.cancel();
-                    break Outcome::TimedOut;
-                }
-            }
-        }
-    };
-    report(writer, &mut node, &reports).await;
-    let at = services.clock.now_ms();
-    if stop.is_stopped() && !matches!(outcome, Outcome::Ended(Ok(_))) {
-        // Whoever stopped the run says how this node ended.
-        return told("The call was stopped.".to_owned(), true);
-    }
-    match outcome {
-        Outcome::Ended(Ok(ToolOutput {
-            text,
-            media_type,
-            exit_code,
-        })) => {
-            let content = bounded(&text);
-            node.append_long(writer, Channel::Result, &text).await;
-            node.media_type(Channel::Result, &media_type);
-            node.finish(writer, at, NodeStatus::Succeeded, None, exit_code)
-                .await;
-            told(content, false)
-        }
-        Outcome::Ended(Err(error)) => {
-            let info = ErrorInfo::new(error.code, &error.message);
-            node.finish(writer, at, NodeStatus::Failed, Some(info), None)
-                .await;
-            told(format!("Error: {error}"), true)
-        }
-        Outcome::TimedOut => {
-            let words = format!("The call took longer than {limit} s, its limit, and was stopped.");
-            let info = ErrorInfo::new("timed_out", &words);
-            node.finish(writer, at, NodeStatus::TimedOut, Some(info), None)
-                .await;
-            told(format!("Error (timed_out): {words}"), true)
-        }
+    match found {
+        Ok((tool, arguments)) => Ok(Prepared {
+            place,
+            block_id: call.block_id,
+            node: call.node,
+            call: call.call,
+            tool,
+            arguments,
+        }),
+        Err(error) => Err((call, error)),
     }
 }
 
-/// Writes what a tool reported since the last time.
-async fn report(writer: &RunWriter, node: &mut OpenNode, reports: &Reports) {
-    let Reported { log, progress } = std::mem::take(&mut *reports.lock());
-    node.append_long(writer, Channel::Log, &log).await;
-    if progress.is_some() {
-        writer
-            .write(Op::NodeUpdated(NodeUpdated {
-                node_id: node.id().clone(),
-                status: None,
-                title: None,
-                progress,
-                started_at: None,
-                extra: protocol::Extra::new(),
-            }))
-            .await;
-    }
+/// Settles a call that is never executed: its row says why.
+async fn refuse(caller: &Caller<'_>, call: Call, error: &ToolError) -> ToolResult {
+    let Call { node, call, .. } = call;
+    let info = ErrorInfo::new(error.code, &error.message);
+    let at = caller.scope.services.clock.now_ms();
+    node.finish(&caller.scope.writer, at, NodeStatus::NotRun, Some(info), None)
+        .await;
+    told(&call, format!("The call was not run: {error}"), true)
 }
 
-/// What a tool reported and nobody has written yet.
-#[derive(Debug, Default)]
-struct Reports {
-    reported: Mutex<Reported>,
-    changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Reported {
-    log: String,
-    progress: Option<Progress>,
-}
-
-impl Reports {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Reported> {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ToolProgress for Reports {
-    fn log(&self, text: &str) {
-        self.lock().log.push_str(text);
-        self.changed.notify_one();
-    }
-
-    fn progress(&self, done: u64, total: Option<u64>, note: Option<&str>) {
-        self.lock().progress = Some(Progress {
-            done,
-            total,
-            note: note.map(str::to_owned),
-        });
-        self.changed.notify_one();
+/// What the model is told of a call.
+fn told(call: &RoundCall, content: String, is_error: bool) -> ToolResult {
+    ToolResult {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        content,
+        is_error,
     }
 }

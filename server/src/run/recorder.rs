@@ -78,6 +78,11 @@ enum Request {
         writer: WriterNumber,
         op: Op,
     },
+    WriteTogether {
+        run_id: RunId,
+        writer: WriterNumber,
+        ops: Vec<Op>,
+    },
     Flush {
         run_id: RunId,
         writer: WriterNumber,
@@ -188,8 +193,10 @@ impl Collected {
     pub(super) async fn ops(mut self) -> Vec<Op> {
         let mut ops = Vec::new();
         while let Some(request) = self.0.recv().await {
-            if let Request::Write { op, .. } = request {
-                ops.push(op);
+            match request {
+                Request::Write { op, .. } => ops.push(op),
+                Request::WriteTogether { ops: more, .. } => ops.extend(more),
+                Request::Open { .. } | Request::Flush { .. } | Request::Close { .. } | Request::Stop => {}
             }
         }
         ops
@@ -220,6 +227,19 @@ impl RunWriter {
                 run_id: self.run_id.clone(),
                 writer: self.number,
                 op,
+            })
+            .await;
+    }
+
+    /// Hands over ops that are committed in one transaction, so that nobody ever sees some of them alone.
+    pub async fn write_together(&self, ops: Vec<Op>) {
+        // The task has ended only when the process ends.
+        let _ = self
+            .requests
+            .send(Request::WriteTogether {
+                run_id: self.run_id.clone(),
+                writer: self.number,
+                ops,
             })
             .await;
     }
@@ -334,16 +354,8 @@ impl Task {
                 self.give_up(&run_id, RecordError::LostOwnership);
                 self.open.insert(run_id, *run);
             }
-            Request::Write { run_id, writer, op } => {
-                let bytes = op.text_bytes();
-                if let Some(run) = self.run_of(&run_id, writer) {
-                    run.pending.push(op);
-                    let is_enough = run.pending.bytes() >= WINDOW_BYTES;
-                    self.gathered.is_any = true;
-                    self.gathered.is_urgent |= is_enough;
-                    self.gathered.bytes += bytes;
-                }
-            }
+            Request::Write { run_id, writer, op } => self.push(&run_id, writer, [op]),
+            Request::WriteTogether { run_id, writer, ops } => self.push(&run_id, writer, ops),
             Request::Flush {
                 run_id,
                 writer,
@@ -370,6 +382,21 @@ impl Task {
                 self.gathered.is_urgent = true;
             }
         }
+    }
+
+    fn push(&mut self, run_id: &RunId, writer: WriterNumber, ops: impl IntoIterator<Item = Op>) {
+        let Some(run) = self.run_of(run_id, writer) else {
+            return;
+        };
+        let mut bytes = 0;
+        for op in ops {
+            bytes += op.text_bytes();
+            run.pending.push(op);
+        }
+        let is_enough = run.pending.bytes() >= WINDOW_BYTES;
+        self.gathered.is_any = true;
+        self.gathered.is_urgent |= is_enough;
+        self.gathered.bytes += bytes;
     }
 
     /// The run, as long as this writer is the one that has it.

@@ -3,11 +3,12 @@
 //! One pure function closes everything that is open, by the table of `protocol.md` §2. Nothing that was shown is lost:
 //! open blocks are cut with their text kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use protocol::Extra;
 use protocol::digest::sha256;
 use protocol::fold::RunState;
+use protocol::id::NodeId;
 use protocol::model::{BlockState, ErrorInfo, Node};
 use protocol::op::{
     AttemptFinished, BlockFinished, MessageUpdated, NodeFinished, Op, OutputSummary, RunUpdated,
@@ -66,38 +67,7 @@ impl Ending {
 
 /// The ops that close everything that is open, children before their parents.
 pub fn close(state: &RunState, ending: &Ending, at: i64) -> Vec<Op> {
-    let mut ops = Vec::new();
-    for block in state.blocks() {
-        if block.state == BlockState::Streaming {
-            let text = block.body.content().map_or("", |content| &content.text);
-            ops.push(Op::BlockFinished(BlockFinished {
-                block_id: block.block_id.clone(),
-                status: BlockStatus::Cut,
-                bytes: text.len() as u64,
-                sha256: sha256(text.as_bytes()),
-                extra: Extra::new(),
-            }));
-        }
-    }
-    for attempt in state.attempts() {
-        if attempt.state.end().is_none() {
-            ops.push(Op::AttemptFinished(AttemptFinished {
-                node_id: attempt.node_id.clone(),
-                attempt_id: attempt.attempt_id.clone(),
-                status: ending.attempt(),
-                stop_reason: None,
-                usage: None,
-                error: ending.error(),
-                extra: Extra::new(),
-            }));
-        }
-    }
-    // A parent is always announced before its children.
-    for node in state.nodes().iter().rev() {
-        if node.state.end().is_none() {
-            ops.push(Op::NodeFinished(finish(node, ending, at)));
-        }
-    }
+    let mut ops = close_nodes(state, ending, at, |_| true);
     for message in state.messages() {
         if message.state == MessageState::Queued {
             ops.push(Op::MessageUpdated(MessageUpdated {
@@ -114,6 +84,55 @@ pub fn close(state: &RunState, ending: &Ending, at: i64) -> Vec<Op> {
             usage: None,
             extra: Extra::new(),
         }));
+    }
+    ops
+}
+
+/// The ops that close what is open of one node and of all below it.
+pub fn close_within(state: &RunState, node_id: &NodeId, ending: &Ending, at: i64) -> Vec<Op> {
+    let mut within = HashSet::from([node_id]);
+    // A parent is always announced before its children.
+    for node in state.nodes() {
+        let parent = node.parent_id.as_ref();
+        if parent.is_some_and(|parent| within.contains(parent)) {
+            within.insert(&node.node_id);
+        }
+    }
+    close_nodes(state, ending, at, |node_id| within.contains(node_id))
+}
+
+fn close_nodes(state: &RunState, ending: &Ending, at: i64, is_meant: impl Fn(&NodeId) -> bool) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for block in state.blocks() {
+        if block.state == BlockState::Streaming && is_meant(&block.node_id) {
+            let text = block.body.content().map_or("", |content| &content.text);
+            ops.push(Op::BlockFinished(BlockFinished {
+                block_id: block.block_id.clone(),
+                status: BlockStatus::Cut,
+                bytes: text.len() as u64,
+                sha256: sha256(text.as_bytes()),
+                extra: Extra::new(),
+            }));
+        }
+    }
+    for attempt in state.attempts() {
+        if attempt.state.end().is_none() && is_meant(&attempt.node_id) {
+            ops.push(Op::AttemptFinished(AttemptFinished {
+                node_id: attempt.node_id.clone(),
+                attempt_id: attempt.attempt_id.clone(),
+                status: ending.attempt(),
+                stop_reason: None,
+                usage: None,
+                error: ending.error(),
+                extra: Extra::new(),
+            }));
+        }
+    }
+    // A parent is always announced before its children.
+    for node in state.nodes().iter().rev() {
+        if node.state.end().is_none() && is_meant(&node.node_id) {
+            ops.push(Op::NodeFinished(finish(node, ending, at)));
+        }
     }
     ops
 }

@@ -52,7 +52,7 @@ pub(super) async fn begin(
         let Some(rounds) = recorded(services, state, attempt).await else {
             continue;
         };
-        let rebuilt = rebuild(run_id, &attempt.node_id, &attempt.attempt_id, rounds, at).await;
+        let rebuilt = rebuild(state, &attempt.node_id, &attempt.attempt_id, rounds, at).await;
         let missing = missing(&mut after, rebuilt, at);
         if !missing.is_empty() {
             tracing::info!(run.id = %run_id, ops = missing.len(), "the transcript held more than was saved");

@@ -101,6 +101,24 @@ impl Target {
         })
     }
 
+    /// Finds what serves an inner call: what it asks for, as `PROVIDER/MODEL` or a model alone, else the first of the
+    /// role `inner`.
+    pub(super) fn inner(config: &Config, wish: Option<&str>) -> Result<Self, UnknownTarget> {
+        match wish {
+            None => match config.roles.inner.first() {
+                Some(role) => Self::choose(config, Some(&role.provider_id), Some(&role.model)),
+                None => Self::choose(config, None, None),
+            },
+            // A model's own name may hold a slash, too.
+            Some(wish) => match wish.split_once('/') {
+                Some((provider, model)) if config.provider(provider).is_some() => {
+                    Self::choose(config, Some(provider), Some(model))
+                }
+                _ => Self::choose(config, None, Some(wish)),
+            },
+        }
+    }
+
     /// Keeps reasoning only where the session wants that, too.
     #[must_use]
     pub(super) fn with_reasoning(mut self, wanted: Option<Retention>) -> Self {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use protocol::Extra;
 use protocol::id::{AttemptId, NodeId};
-use protocol::model::{ErrorInfo, Kept, Usage};
+use protocol::model::{ErrorInfo, Kept};
 use protocol::op::{AttemptStarted, Op};
 use protocol::state::AttemptReason;
 use uuid::Uuid;
@@ -20,14 +20,14 @@ use uuid::Uuid;
 use self::attempt::AttemptEnd;
 pub(super) use self::rebuild::rebuild;
 use super::chat::ExecuteError;
-use super::context;
+use super::context::{self, Origin};
 use super::live::Live;
-use super::recorder::RunWriter;
 use super::target::Target;
-use super::{Services, StopSignal};
+use super::{Scope, StopSignal};
 use crate::provider::ModelMessage;
 use crate::store::StoreError;
 use crate::stream::{Decision, Failure, Retries};
+use crate::tool::ToolRegistry;
 
 /// An attempt that is about to start.
 #[derive(Debug, Clone)]
@@ -50,44 +50,36 @@ impl NewAttempt {
     }
 }
 
-/// What a node has taken so far.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Spent {
-    /// Tokens of the current attempt.
-    pub(super) attempt: Usage,
-    /// Tokens of all attempts of the node.
-    pub(super) node: Usage,
-    /// Tokens that count against the limit: what was spent before a person asked for more does not.
-    pub(super) tokens: u64,
-    /// Rounds that count against the limit.
-    pub(super) rounds: u32,
-}
-
-impl Spent {
-    fn add(&mut self, usage: &Usage) {
-        self.attempt.add(usage);
-        self.node.add(usage);
-        self.tokens = self
-            .tokens
-            .saturating_add(usage.input_tokens)
-            .saturating_add(usage.output_tokens);
-    }
-}
-
 /// One model node to be executed.
-pub(super) struct ModelNode<'a> {
-    pub(super) services: &'a Arc<Services>,
-    pub(super) writer: &'a RunWriter,
-    pub(super) stop: &'a StopSignal,
+pub(super) struct ModelNode {
+    pub(super) scope: Arc<Scope>,
+    pub(super) stop: StopSignal,
     pub(super) node_id: NodeId,
+    /// How many model nodes it lies within.
+    pub(super) depth: u32,
     /// The attempt to begin with.
     pub(super) attempt: NewAttempt,
     pub(super) target: Target,
     pub(super) system: String,
+    /// What it may call.
+    pub(super) tools: ToolRegistry,
+    pub(super) origin: Origin,
     pub(super) conversation: Vec<ModelMessage>,
     /// The place of the next call among the children of the node.
     pub(super) next_ordinal: u32,
-    pub(super) spent: Spent,
+    /// Rounds that count against the limit: those before a person asked for more do not.
+    pub(super) rounds: u32,
+    /// The texts of the current attempt, in order.
+    pub(super) answer: Vec<String>,
+}
+
+/// What a model node said when it ended by itself.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// All of it, from its only attempt.
+    Whole(String),
+    /// It goes on from earlier attempts: the record says what it is.
+    Recorded,
 }
 
 /// How a model node ended. Its open blocks, calls and attempt are closed, unless it was stopped from outside: then
@@ -95,32 +87,33 @@ pub(super) struct ModelNode<'a> {
 #[derive(Debug)]
 pub(super) enum NodeOutcome {
     /// The model stopped by itself.
-    Succeeded,
+    Succeeded(Answer),
     /// It cannot go on.
     Failed(ErrorInfo),
     /// A person or the server stopped it.
     Stopped,
 }
 
-impl ModelNode<'_> {
-    /// Runs it to its end. Gives what it took.
-    pub(super) async fn run(mut self) -> Result<(NodeOutcome, Spent), ExecuteError> {
+impl ModelNode {
+    /// Runs it to its end.
+    pub(super) async fn run(mut self) -> Result<NodeOutcome, ExecuteError> {
         let mut live = Live::new(
-            Arc::clone(self.writer.channel()),
-            self.services.clock.clone(),
-            self.writer.run_id().clone(),
+            Arc::clone(self.scope.writer.channel()),
+            self.scope.services.clock.clone(),
+            self.scope.writer.run_id().clone(),
             self.node_id.clone(),
             self.attempt.attempt_id.clone(),
         );
         let outcome = self.attempts(&mut live).await;
         live.settle();
-        Ok((outcome?, self.spent))
+        outcome
     }
 
     async fn attempts(&mut self, live: &mut Live) -> Result<NodeOutcome, ExecuteError> {
-        let limits = &self.services.config.limits;
+        let services = Arc::clone(&self.scope.services);
+        let limits = &services.config.limits;
         let mut retries = Retries::new(
-            self.services.config.recovery.retry.clone(),
+            self.scope.services.config.recovery.retry.clone(),
             Duration::from_secs(limits.rate_limit_seconds),
         );
         let mut left = limits.attempts_per_node;
@@ -128,17 +121,23 @@ impl ModelNode<'_> {
             self.begin(live).await;
             left = left.saturating_sub(1);
             let failure = match self.attempt(live, &mut retries).await? {
-                AttemptEnd::Completed => return Ok(NodeOutcome::Succeeded),
+                AttemptEnd::Completed => {
+                    let answer = match self.attempt.continues {
+                        None => Answer::Whole(self.answer.join("\n\n")),
+                        Some(_) => Answer::Recorded,
+                    };
+                    return Ok(NodeOutcome::Succeeded(answer));
+                }
                 AttemptEnd::Stopped => return Ok(NodeOutcome::Stopped),
                 AttemptEnd::Limit(error) => return Ok(NodeOutcome::Failed(error)),
                 AttemptEnd::Broken(failure) => failure,
             };
             // What is said about the wait follows on an end that is kept.
-            self.writer.flush().await?;
+            self.scope.writer.flush().await?;
             let decision = if left == 0 {
                 Decision::Fail
             } else {
-                retries.decide(&failure, self.services.jitter.share())
+                retries.decide(&failure, self.scope.services.jitter.share())
             };
             let reason = match decision {
                 Decision::Fail => {
@@ -170,10 +169,11 @@ impl ModelNode<'_> {
 
     /// Opens the attempt.
     async fn begin(&mut self, live: &mut Live) {
-        self.spent.attempt = Usage::default();
+        self.answer.clear();
         live.attempt(self.attempt.attempt_id.clone());
         let (continues, kept) = self.attempt.continues.clone().unzip();
-        self.writer
+        self.scope
+            .writer
             .write(Op::AttemptStarted(AttemptStarted {
                 node_id: self.node_id.clone(),
                 attempt_id: self.attempt.attempt_id.clone(),
@@ -190,23 +190,35 @@ impl ModelNode<'_> {
 
     /// Prepares the attempt after this one, which has ended in the record: what it is asked is read from there.
     async fn go_on(&mut self, reason: AttemptReason) -> Result<(), ExecuteError> {
-        let run_id = self.writer.run_id();
+        let run_id = self.scope.writer.run_id();
         let state = self
+            .scope
             .services
             .store
             .load_run(run_id)
             .await?
             .ok_or_else(|| StoreError::row("runs", run_id, "it is gone"))?;
-        let context = context::of_run(self.services, &state, Some(&self.node_id)).await?;
-        self.conversation = context.conversation;
-        self.attempt = NewAttempt::new(self.attempt.index.saturating_add(1), reason, context.continues);
+        let services = &self.scope.services;
+        let conversation = match &self.origin {
+            Origin::Session => {
+                let context = context::of_run(services, &state, Some(&self.node_id));
+                context.await?.conversation
+            }
+            Origin::Asked(prompt) => {
+                let limit = self.target.model.context;
+                context::of_asked(services, &state, prompt.clone(), &self.node_id, limit).await?
+            }
+        };
+        self.conversation = conversation.messages;
+        let index = self.attempt.index.saturating_add(1);
+        self.attempt = NewAttempt::new(index, reason, conversation.continues);
         Ok(())
     }
 
     /// When a wait that begins now ends, in milliseconds since the epoch.
     fn until(&self, delay: Duration) -> i64 {
         let ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-        self.services.clock.now_ms().saturating_add(ms)
+        self.scope.services.clock.now_ms().saturating_add(ms)
     }
 
     /// Waits, or until the run is stopped.
@@ -223,7 +235,7 @@ impl ModelNode<'_> {
         if !failure.asks_to_wait() {
             return false;
         }
-        match retries.decide(failure, self.services.jitter.share()) {
+        match retries.decide(failure, self.scope.services.jitter.share()) {
             Decision::Wait { delay } => {
                 live.rate_limited(self.until(delay), failure.message());
                 self.wait(delay).await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use protocol::id::RunId;
+use protocol::id::{NodeId, RunId};
 use protocol::model::ErrorInfo;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
@@ -19,6 +19,7 @@ use super::recorder::{RecordError, Recorder};
 use super::recovery::{self, Ending};
 use super::{Services, StopSignal, Stopped, chat, take_over};
 use crate::store::StoreError;
+use crate::store::commands::CommandKind;
 use crate::store::queue::Claim;
 
 /// How often leases are renewed, commands are looked for, and orphans are swept up.
@@ -80,6 +81,17 @@ impl Worker {
         match self.executing().get(run_id) {
             Some(signal) => {
                 signal.stop(why);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Stops one node of a run that this server executes; `false` when it does not.
+    pub(super) fn stop_node(&self, run_id: &RunId, node_id: &NodeId) -> bool {
+        match self.executing().get(run_id) {
+            Some(signal) => {
+                signal.stop_node(node_id);
                 true
             }
             None => false,
@@ -251,13 +263,12 @@ impl Worker {
         if executing.is_empty() {
             return Ok(());
         }
-        for run_id in self
-            .services
-            .store
-            .take_cancels(&executing, self.services.clock.now_ms())
-            .await?
-        {
-            self.stop(&run_id, Stopped::ByPerson);
+        let at = self.services.clock.now_ms();
+        for (run_id, command) in self.services.store.take_commands(&executing, at).await? {
+            match command {
+                CommandKind::Cancel => self.stop(&run_id, Stopped::ByPerson),
+                CommandKind::CancelNode(node_id) => self.stop_node(&run_id, &node_id),
+            };
         }
         Ok(())
     }

@@ -59,6 +59,17 @@ impl Parameters {
         self.numbers.get(name).copied().unwrap_or(0.0)
     }
 
+    /// A text with `{name}` replaced by the number of that name, and `{name-1}` by one less.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let mut filled = text.to_owned();
+        for (name, number) in &self.numbers {
+            filled = filled
+                .replace(&format!("{{{name}}}"), &number.to_string())
+                .replace(&format!("{{{name}-1}}"), &(number - 1.0).to_string());
+        }
+        filled
+    }
+
     /// The number of that name as a count.
     pub(super) fn count(&self, name: &str) -> usize {
         self.number(name).clamp(0.0, 100_000_000.0) as usize
@@ -94,6 +105,15 @@ mod tests {
         assert_eq!(parameters.number("rate"), 100.0);
         assert_eq!(parameters.number("seconds"), 5.0);
         assert_eq!(parameters.id.as_deref(), Some("run-1"));
+    }
+
+    #[test]
+    fn a_text_holds_the_numbers_of_the_request() {
+        let parameters = Parameters::read("load", &defaults(), "load rate=12").unwrap();
+        assert_eq!(
+            parameters.fill("{\"at\": \"load rate={rate-1}\", {seconds} {other}"),
+            "{\"at\": \"load rate=11\", 5 {other}"
+        );
     }
 
     #[test]

@@ -81,13 +81,18 @@ impl Player {
             Step::Reasoning(text) => self.content(Kind::Reasoning, text, rest).await?,
             Step::Text(text) => self.content(Kind::Text, text, rest).await?,
             Step::Refusal(text) => self.content(Kind::Refusal, text, rest).await?,
-            Step::ToolCall(call) => self.tool_call(call, rest).await?,
+            Step::ToolCall(call) => {
+                let times = call.times.as_ref();
+                for number in 1..=times.map_or(1, |name| self.parameters.count(name)) {
+                    self.tool_call(call, number, rest).await?;
+                }
+            }
             Step::TextOnOpenTool(text) => {
                 self.characters += text.text.chars().count();
                 self.emit(|encoder, out| encoder.text_on_open_tool(&text.text, out))
                     .await?;
             }
-            Step::Silence(silence) => self.silence(*silence).await?,
+            Step::Silence(silence) => self.silence(silence).await?,
             Step::Gate(gate) => {
                 self.outlet
                     .while_read(self.simulator.gates.pass(&gate.name))
@@ -157,7 +162,7 @@ impl Player {
             Some(Generator::Markdown) => markdown(self.parameters.count("characters")),
             Some(Generator::Prose) => prose((rate * self.parameters.number("seconds")) as usize),
             Some(Generator::Echo) => echo(&self.prompt, &self.simulator.catalogue.samples()),
-            Some(Generator::Load) | None => step.text.clone().unwrap_or_default(),
+            Some(Generator::Load) | None => self.parameters.fill(step.text.as_deref().unwrap_or_default()),
         };
         (text, rate)
     }
@@ -189,7 +194,7 @@ impl Player {
         Ok(())
     }
 
-    async fn tool_call(&mut self, step: &ToolCallStep, rest: &[Step]) -> Result<(), Gone> {
+    async fn tool_call(&mut self, step: &ToolCallStep, number: usize, rest: &[Step]) -> Result<(), Gone> {
         let made_id = format!("{}{}_{}", self.call_prefix, self.response_id, self.calls);
         let id = if step.without_id {
             None
@@ -203,7 +208,8 @@ impl Player {
             index: step.index,
         };
         self.emit(|encoder, out| encoder.tool_start(&start, out)).await?;
-        let characters: Vec<char> = step.sent_arguments().chars().collect();
+        let arguments = self.parameters.fill(step.sent_arguments());
+        let characters: Vec<char> = arguments.replace("{n}", &number.to_string()).chars().collect();
         for piece in characters.chunks(step.chunk.max(1)) {
             self.wait(piece.len() as f64 / step.rate).await?;
             self.characters += piece.len();
@@ -218,8 +224,8 @@ impl Player {
         Ok(())
     }
 
-    async fn silence(&mut self, step: SilenceStep) -> Result<(), Gone> {
-        let mut left = step.seconds;
+    async fn silence(&mut self, step: &SilenceStep) -> Result<(), Gone> {
+        let mut left = step.length(&self.parameters);
         while step.ping_seconds > 0.0 && left >= step.ping_seconds {
             left -= step.ping_seconds;
             self.wait(step.ping_seconds).await?;
@@ -256,6 +262,14 @@ impl Player {
             self.wait(step.keep_open_seconds).await?;
         }
         Ok(ConnectionEnd::Complete)
+    }
+}
+
+impl SilenceStep {
+    /// Its length in seconds at speed 1.
+    pub(super) fn length(&self, parameters: &Parameters) -> f64 {
+        let given = self.parameter.as_ref();
+        given.map_or(self.seconds, |name| parameters.number(name))
     }
 }
 

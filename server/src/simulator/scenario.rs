@@ -40,6 +40,19 @@ pub struct Scenario {
     pub wire: WireOptions,
     /// One turn for each provider round; rounds beyond the last one repeat it.
     pub turns: Vec<Turn>,
+    /// What is done instead where a scenario that calls itself has come to its end.
+    #[serde(default)]
+    pub bottom: Option<Bottom>,
+}
+
+/// The turns at the end of a scenario that calls itself with a smaller number each time.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bottom {
+    /// The parameter that counts down: once it is 1 or less, these turns are played.
+    pub parameter: String,
+    /// As [`Scenario::turns`].
+    pub turns: Vec<Turn>,
 }
 
 /// What picks a scenario, beside its name.
@@ -163,14 +176,18 @@ pub struct LiteralStep {
     pub text: String,
 }
 
-/// One tool call.
+/// One tool call, or several alike.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCallStep {
     /// The tool's name.
     pub name: String,
-    /// The arguments: JSON text, streamed in pieces.
+    /// The arguments: JSON text, streamed in pieces. `{name}` is the number of that parameter, `{name-1}` one less, and
+    /// `{n}` the number of the call among those of the step, from 1. Texts take the first two as well.
     pub arguments: String,
+    /// The parameter that says how often the call is made; without it once.
+    #[serde(default)]
+    pub times: Option<String>,
     /// The call's id; without it the simulator makes one. The empty text sends an empty id.
     pub id: Option<String>,
     /// Leaves the id out.
@@ -190,11 +207,15 @@ pub struct ToolCallStep {
 }
 
 /// A time without content.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SilenceStep {
     /// Its length at speed 1.
+    #[serde(default)]
     pub seconds: f64,
+    /// The parameter that gives its length instead.
+    #[serde(default)]
+    pub parameter: Option<String>,
     /// Sends a ping each time this many seconds have passed; 0 sends no byte at all.
     #[serde(default)]
     pub ping_seconds: f64,

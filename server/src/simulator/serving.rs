@@ -55,10 +55,14 @@ fn pick(control: &Control, format: WireFormat, parts: &Parts, body: &[u8]) -> Re
         .simulator
         .catalogue
         .pick(&incoming.model, &incoming.prompt)?;
-    let turn = scenario
-        .turns
+    let bottom = scenario.bottom.as_ref();
+    let turns = match bottom.filter(|bottom| parameters.number(&bottom.parameter) <= 1.0) {
+        Some(bottom) => &bottom.turns,
+        None => &scenario.turns,
+    };
+    let turn = turns
         .get(incoming.round)
-        .or_else(|| scenario.turns.last())
+        .or_else(|| turns.last())
         .ok_or_else(|| Failure::new(500, "the scenario has no turns"))?;
     let place = (
         format,
@@ -157,7 +161,7 @@ async fn answer(
     if let Some((before, error)) = turn.http_error() {
         // Here the client's leaving drops this future, and with it the connection.
         let end = tokio::select! {
-            () = delay(control, before) => ConnectionEnd::Complete,
+            () = delay(control, before, &parameters) => ConnectionEnd::Complete,
             () = control.shutdown.cancelled() => ConnectionEnd::Shutdown,
         };
         connection.finish(end);
@@ -209,7 +213,7 @@ async fn answer(
 }
 
 /// What stands before an HTTP error: gates and silences only, as its file was checked.
-async fn delay(control: &Control, steps: &[Step]) {
+async fn delay(control: &Control, steps: &[Step], parameters: &Parameters) {
     let mut pace = Pace::new(control.simulator.speed);
     for step in steps {
         match step {
@@ -217,7 +221,7 @@ async fn delay(control: &Control, steps: &[Step]) {
                 control.simulator.gates.pass(&gate.name).await;
                 pace.restart();
             }
-            Step::Silence(silence) => pace.wait(silence.seconds).await,
+            Step::Silence(silence) => pace.wait(silence.length(parameters)).await,
             _ => {}
         }
     }

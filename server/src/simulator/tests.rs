@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::catalogue::{Catalogue, built_in};
 use super::generator::{echo, load_token, markdown, prose};
+use super::parameters::Parameters;
 use super::scenario::{ErrorBody, Scenario, Step, StopStep, TextStep, Turn};
 use super::{SimulatorOptions, Speed, WireFormat};
 use client::{FORMATS, Reply, Running, follow_up, parse, read, start, start_with};
@@ -21,7 +22,7 @@ fn text_of(scenario: &Scenario, step: &TextStep) -> String {
     use super::generator::Generator;
     let number = |name: &str| scenario.parameters[name];
     match step.generator {
-        None => step.text.clone().unwrap(),
+        None => defaults_of(scenario).fill(step.text.as_deref().unwrap()),
         Some(Generator::Markdown) => markdown(number("characters") as usize),
         Some(Generator::Prose) => prose((number("rate") * number("seconds")) as usize),
         Some(Generator::Echo) => echo(&scenario.prompt, &Catalogue::new(Vec::new()).samples()),
@@ -29,6 +30,10 @@ fn text_of(scenario: &Scenario, step: &TextStep) -> String {
             .map(load_token)
             .collect(),
     }
+}
+
+fn defaults_of(scenario: &Scenario) -> Parameters {
+    Parameters::read(&scenario.name, &scenario.parameters, "").unwrap()
 }
 
 /// Compares what came with what the file says.
@@ -44,14 +49,22 @@ fn check_content(format: WireFormat, scenario: &Scenario, turn: &Turn, reply: &R
                 refusal.push_str(&text_of(scenario, step));
             }
             Step::Refusal(step) => text.push_str(&text_of(scenario, step)),
-            Step::ToolCall(step) => calls.push((step.name.as_str(), step.sent_arguments())),
+            Step::ToolCall(step) => {
+                let parameters = defaults_of(scenario);
+                let times = step.times.as_ref().map_or(1, |name| parameters.count(name));
+                let arguments = parameters.fill(step.sent_arguments());
+                calls.extend(
+                    (1..=times)
+                        .map(|number| (step.name.as_str(), arguments.replace("{n}", &number.to_string()))),
+                );
+            }
             _ => {}
         }
     }
     let got: Vec<_> = reply
         .calls
         .iter()
-        .map(|call| (call.name.as_str(), call.arguments.as_str()))
+        .map(|call| (call.name.as_str(), call.arguments.clone()))
         .collect();
     let name = &scenario.name;
     assert_eq!(reply.text, text, "{name} {format:?}");

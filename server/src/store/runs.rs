@@ -8,7 +8,7 @@ use protocol::digest::digest;
 use protocol::fold::RunState;
 use protocol::id::{AttemptId, BlockId, NodeId, RunId, SessionId};
 use protocol::snapshot::Snapshot;
-use protocol::state::RunStatus;
+use protocol::state::{Executor, NodeStatus, RunStatus};
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use self::read::Texts;
@@ -42,6 +42,19 @@ pub enum RunCreation {
     Repeated(RunId),
     /// There is no such session.
     NoSession,
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodePlace {
+    /// Its run.
+    pub run_id: RunId,
+    /// Its state.
+    pub status: NodeStatus,
+    /// Who runs it.
+    pub executor: Executor,
+    /// It is the root, or the answer: with it the whole run ends.
+    pub is_whole_run: bool,
 }
 
 impl Store {
@@ -217,6 +230,32 @@ impl Store {
                 .map_err(|error| StoreError::row("nodes", node_id, error))
         })
         .transpose()
+    }
+
+    /// Where a node stands; none when there is no such node.
+    pub async fn place_of_node(&self, node_id: &NodeId) -> Result<Option<NodePlace>, StoreError> {
+        let row: Option<(String, String, String, bool)> = sqlx::query_as(
+            "select node.run_id, node.status, node.executor,
+                 coalesce(node.kind = 'root' or (node.kind = 'model' and parent.kind = 'root'), false)
+             from nodes node left join nodes parent on parent.node_id = node.parent_id
+             where node.node_id = $1",
+        )
+        .bind(node_id.as_str())
+        .fetch_optional(self.pool())
+        .await?;
+        let Some((run, status, executor, is_whole_run)) = row else {
+            return Ok(None);
+        };
+        let unknown =
+            |what: &str, word: &str| StoreError::row("nodes", node_id, format!("unknown {what} {word:?}"));
+        Ok(Some(NodePlace {
+            run_id: run
+                .parse()
+                .map_err(|error| StoreError::row("nodes", node_id, error))?,
+            status: NodeStatus::from_word(&status).ok_or_else(|| unknown("status", &status))?,
+            executor: Executor::from_word(&executor).ok_or_else(|| unknown("executor", &executor))?,
+            is_whole_run,
+        }))
     }
 
     /// The run of a block.

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ask_model::AskModel;
+use super::edit_file::EditFile;
 use super::list_dir::ListDir;
 use super::read_file::ReadFile;
 use super::search_files::SearchFiles;
+use super::write_file::WriteFile;
 use super::{Tool, ToolError, ToolInfo, Workspace};
 
 /// Two tools of one name.
@@ -25,13 +28,17 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// The tools that look into the workspace: `read_file`, `list_dir`, `search_files`.
+    /// The tools that reach no further than the workspace: `read_file`, `list_dir`, `search_files`, `write_file`,
+    /// `edit_file`, and `ask_model`.
     pub fn built_in(workspace: Arc<Workspace>) -> Self {
         Self {
             tools: vec![
                 Arc::new(ReadFile::new(Arc::clone(&workspace))),
                 Arc::new(ListDir::new(Arc::clone(&workspace))),
-                Arc::new(SearchFiles::new(workspace)),
+                Arc::new(SearchFiles::new(Arc::clone(&workspace))),
+                Arc::new(WriteFile::new(Arc::clone(&workspace))),
+                Arc::new(EditFile::new(workspace)),
+                Arc::new(AskModel::new()),
             ],
         }
     }
@@ -76,6 +83,20 @@ impl ToolRegistry {
         })
     }
 
+    /// Those tools of this registry that are named, in the registry's order.
+    ///
+    /// # Errors
+    /// `unknown_tool` with the names that are known.
+    pub fn only(&self, names: &[String]) -> Result<Self, ToolError> {
+        for name in names {
+            self.find(name)?;
+        }
+        let is_named = |tool: &&Arc<dyn Tool>| names.contains(&tool.info().name);
+        Ok(Self {
+            tools: self.tools.iter().filter(is_named).cloned().collect(),
+        })
+    }
+
     /// What is fixed about each tool, in order.
     pub fn definitions(&self) -> impl Iterator<Item = &ToolInfo> {
         self.tools.iter().map(|tool| tool.info())
@@ -96,14 +117,28 @@ mod tests {
     }
 
     #[test]
-    fn built_in_tools_keep_their_order_and_only_read() {
+    fn built_in_tools_keep_their_order_and_what_changes_files_goes_alone() {
         let (_folder, registry) = built_in();
         let names: Vec<_> = registry.definitions().map(|info| info.name.as_str()).collect();
-        assert_eq!(names, ["read_file", "list_dir", "search_files"]);
+        assert_eq!(
+            names,
+            [
+                "read_file",
+                "list_dir",
+                "search_files",
+                "write_file",
+                "edit_file",
+                "ask_model"
+            ]
+        );
         for info in registry.definitions() {
-            assert_eq!(info.concurrency, Concurrency::ParallelSafe);
+            let is_exclusive = info.concurrency == Concurrency::Exclusive;
+            assert_eq!(info.mutating, is_exclusive, "{}", info.name);
+            assert_eq!(
+                info.mutating,
+                ["write_file", "edit_file"].contains(&info.name.as_str())
+            );
             assert_eq!(info.exposure, Exposure::Full);
-            assert!(!info.mutating);
         }
     }
 
@@ -134,7 +169,8 @@ mod tests {
         assert_eq!(error.code, "unknown_tool");
         assert_eq!(
             error.message,
-            "There is no tool named `cat`. The tools here are: `read_file`, `list_dir`, `search_files`."
+            "There is no tool named `cat`. The tools here are: `read_file`, `list_dir`, `search_files`, \
+             `write_file`, `edit_file`, `ask_model`."
         );
         assert!(
             ToolRegistry::new()
@@ -144,6 +180,18 @@ mod tests {
                 .message
                 .contains("no tools here")
         );
+    }
+
+    #[test]
+    fn a_part_of_a_registry_holds_what_is_named_and_no_more() {
+        let (_folder, registry) = built_in();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let part = registry.only(&names(&["list_dir", "read_file"])).unwrap();
+        let known: Vec<_> = part.definitions().map(|info| info.name.as_str()).collect();
+        assert_eq!(known, ["read_file", "list_dir"]);
+        assert_eq!(registry.only(&[]).unwrap().definitions().count(), 0);
+        let error = part.only(&names(&["search_files"])).err().unwrap();
+        assert_eq!(error.code, "unknown_tool");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! so `..`, links and absolute paths cannot lead outside, also while somebody changes the tree at the same time.
 
 mod suggest;
+mod write;
 
 use std::fmt;
 use std::io;

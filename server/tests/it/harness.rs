@@ -55,6 +55,8 @@ pub(crate) struct Setup {
     pub(crate) recovery: Option<&'static str>,
     /// Further tables of the configuration.
     pub(crate) more_config: &'static str,
+    /// Whether the models cost something.
+    pub(crate) priced: bool,
     /// Scenarios beside the built-in ones.
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) heartbeat: Heartbeat,
@@ -152,6 +154,10 @@ impl TestServer {
             providers(&provider.base, setup.stall, setup.reasoning),
             setup.more_config
         );
+        if setup.priced {
+            let price = "context = 200000, price = { input = 1.0, output = 1.0 }";
+            text = text.replace("context = 200000", price);
+        }
         let mut environment = BTreeMap::from([(KEY_VARIABLE.to_owned(), PROVIDER_KEY.to_owned())]);
         match setup.recovery {
             Some(recovery) => text.push_str(&format!("\n[recovery]\n{recovery}\n")),

@@ -79,6 +79,18 @@ pub(crate) const POINTS: &[Point] = &[
         },
     },
     Point {
+        name: "in an inner model",
+        prompt: "nested levels=3",
+        gate: Some("nested:bottom"),
+        enough: |state| text(state).contains("It is about Acorn, "),
+    },
+    Point {
+        name: "in a concurrent batch",
+        prompt: "asking",
+        gate: Some("reader:middle"),
+        enough: |state| text(state).contains("The log is read once, "),
+    },
+    Point {
         name: "between tools",
         prompt: "welcome",
         gate: Some("welcome:after-list"),

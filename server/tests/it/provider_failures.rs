@@ -246,7 +246,14 @@ async fn calls_with_repeated_empty_and_missing_ids_are_a_row_each_with_its_own_r
         assert_eq!(end(seen), (RunStatus::Succeeded, None), "{provider}");
         assert_eq!(
             kinds(seen),
-            ["tool_ref", "tool_ref", "tool_ref", "tool_ref", "text"],
+            [
+                "tool_ref",
+                "tool_ref",
+                "tool_ref",
+                "parallel_group",
+                "tool_ref",
+                "text"
+            ],
             "{provider}"
         );
         let calls: Vec<_> = seen

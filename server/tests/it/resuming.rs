@@ -283,7 +283,7 @@ async fn a_stop_that_came_too_late_does_not_stop_the_resumed_run() {
     assert_eq!(end(&server.ended(&run).await).0, RunStatus::Failed);
     let store = server.execution.store();
     let kind = server::store::commands::CommandKind::Cancel;
-    store.leave_command(&run, kind, 1).await.unwrap();
+    store.leave_command(&run, &kind, 1).await.unwrap();
     assert_eq!(server.resume(&run).await, StatusCode::ACCEPTED);
     let seen = ended_with(&server, &run, 2).await;
     assert_eq!(end(&seen), (RunStatus::Succeeded, None));

@@ -159,7 +159,15 @@ async fn many_runs_at_once_stay_apart() {
     for run in &runs {
         let seen = viewer.until_end(run).await.clone();
         assert_eq!(end(&seen), (RunStatus::Succeeded, None));
-        assert_eq!(kinds(&seen), ["text", "tool_ref", "tool_ref", "tool_ref", "text"]);
+        let expected = [
+            "text",
+            "tool_ref",
+            "tool_ref",
+            "tool_ref",
+            "parallel_group",
+            "text",
+        ];
+        assert_eq!(kinds(&seen), expected);
         assert_equal(&seen, &server.folded(run).await);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Form, PATH, Shape, change, note_of_path};
+use super::{Answer, Form, PATH, RESULT, Shape, change, note_of_path};
 use crate::content::partial_json::Fields;
 
 const OLD: &[&str] = &[
@@ -34,6 +34,14 @@ pub fn edit(fields: &Fields, raw: &str) -> Option<Shape> {
         .or_else(|| inserted(fields))
         .or_else(|| patch(fields, raw))?;
     Some(Shape::with_text("Change", Form::Diff, text).noted(note_of_path(fields)))
+}
+
+/// The change that an edit gave back, where it says that it is one.
+pub fn patched(answer: &Answer<'_>) -> Option<Shape> {
+    let media_type = answer.output.media_type.as_deref()?;
+    media_type
+        .starts_with("text/x-diff")
+        .then(|| Shape::of(RESULT, Form::Diff))
 }
 
 /// One text in the place of another. The new one may not have come.

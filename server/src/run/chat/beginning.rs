@@ -5,17 +5,15 @@ use std::sync::Arc;
 use protocol::Extra;
 use protocol::fold::RunState;
 use protocol::id::{AttemptId, MessageId, NodeId, OccurrenceId};
-use protocol::model::Usage;
 use protocol::op::{MessageUpdated, Op};
-use protocol::state::{AttemptReason, AttemptStatus, Executor, MessageState, NodeKind, RunStatus};
+use protocol::state::{AttemptReason, AttemptStatus, Executor, MessageState, NodeKind, Retention, RunStatus};
 
 use super::ExecuteError;
-use crate::run::context::{self, Context, first_line};
+use crate::run::context::{self, Context, Origin, first_line};
 use crate::run::ops::{Announcement, attempt_finished, node_running, notice, run_updated};
-use crate::run::recorder::RunWriter;
 use crate::run::target::Target;
-use crate::run::turn::{ModelNode, NewAttempt, Spent};
-use crate::run::{Services, StopSignal};
+use crate::run::turn::{ModelNode, NewAttempt};
+use crate::run::{Scope, Services, StopSignal};
 use crate::store::reopen::{Reopen, ReopenKind, ReopenedBy};
 
 /// What a model is told about where it works.
@@ -38,7 +36,7 @@ pub(super) struct Beginning {
     context: Context,
     target: Target,
     next_ordinal: u32,
-    spent: Spent,
+    rounds: u32,
 }
 
 impl Beginning {
@@ -88,8 +86,8 @@ impl Beginning {
         Ok(Self {
             is_announced: state.node(&answer).is_some(),
             next_ordinal: calls.max().unwrap_or(0),
-            spent: spent(state, &answer, reopen),
-            attempt: NewAttempt::new(index, reason, context.continues.clone()),
+            rounds: rounds(state, &answer, reopen),
+            attempt: NewAttempt::new(index, reason, context.conversation.continues.clone()),
             root,
             answer,
             occurrence,
@@ -101,13 +99,14 @@ impl Beginning {
         })
     }
 
+    /// Whether the session wants reasoning to be kept, where it says so.
+    pub(super) fn reasoning(&self) -> Option<Retention> {
+        self.context.reasoning
+    }
+
     /// Writes what stands before the attempt; gives the node to be executed. What was over is reopened by the attempt.
-    pub(super) async fn write<'a>(
-        self,
-        services: &'a Arc<Services>,
-        writer: &'a RunWriter,
-        stop: &'a StopSignal,
-    ) -> ModelNode<'a> {
+    pub(super) async fn write(self, scope: &Arc<Scope>, stop: &StopSignal) -> ModelNode {
+        let writer = &scope.writer;
         if self.attempt.reason == AttemptReason::Initial {
             writer.write(run_updated(RunStatus::Running, None, None)).await;
         }
@@ -150,7 +149,7 @@ impl Beginning {
                 writer.write(node_running(&node_id)).await;
             }
         }
-        for (code, detail) in self.context.notices {
+        for (code, detail) in self.context.conversation.notices {
             writer.write(notice(Some(&self.answer), code, detail)).await;
         }
         if let Some(attempt_id) = self.superseded {
@@ -159,40 +158,31 @@ impl Beginning {
             writer.write(op).await;
         }
         ModelNode {
-            services,
-            writer,
-            stop,
+            scope: Arc::clone(scope),
+            stop: stop.clone(),
             node_id: self.answer,
+            depth: 0,
             attempt: self.attempt,
             target: self.target,
             system: SYSTEM.to_owned(),
-            conversation: self.context.conversation,
+            tools: scope.services.tools.clone(),
+            origin: Origin::Session,
+            conversation: self.context.conversation.messages,
             next_ordinal: self.next_ordinal,
-            spent: self.spent,
+            rounds: self.rounds,
+            answer: Vec::new(),
         }
     }
 }
 
-/// What the node has taken so far. What a person asks for more of is not held against the limits.
-fn spent(state: &RunState, answer: &NodeId, reopen: Option<Reopen>) -> Spent {
-    let mut node = Usage::default();
-    let mut rounds = 0_u32;
-    for attempt in state.attempts_of(answer) {
-        if let Some(usage) = attempt.state.end().and_then(|end| end.usage.as_ref()) {
-            node.add(usage);
-        }
+/// The rounds of the node so far. What a person asks for more of is not held against the limit.
+fn rounds(state: &RunState, answer: &NodeId, reopen: Option<Reopen>) -> u32 {
+    if reopen.is_none_or(|reopen| reopen.by == ReopenedBy::Person) {
+        return 0;
+    }
+    let of_attempts = state.attempts_of(answer).map(|attempt| {
         let last = state.blocks_of(&attempt.attempt_id).next_back();
-        rounds = rounds.saturating_add(last.map_or(0, |block| block.round.saturating_add(1)));
-    }
-    let counts = reopen.is_some_and(|reopen| reopen.by == ReopenedBy::Policy);
-    Spent {
-        attempt: Usage::default(),
-        tokens: if counts {
-            node.input_tokens.saturating_add(node.output_tokens)
-        } else {
-            0
-        },
-        rounds: if counts { rounds } else { 0 },
-        node,
-    }
+        last.map_or(0, |block| block.round.saturating_add(1))
+    });
+    of_attempts.fold(0, u32::saturating_add)
 }

@@ -15,6 +15,10 @@ use crate::run::STREAM_ENDED;
 /// The most bytes of a broken text that are sent back; of a longer one only the end.
 const MAX_KEPT: usize = 32 * 1024;
 
+/// What a model is told of a call that a person cancelled.
+pub(in crate::run) const CANCELLED: &str =
+    "The call was cancelled (cancelled) while it ran. It may have had an effect. It was not run again.";
+
 /// Rounds as their provider sent them.
 pub(super) type Replays = HashMap<(AttemptId, u32), Replay>;
 
@@ -242,11 +246,7 @@ fn call_result(reference: &ToolRef, node: &Node) -> ToolResult {
         (NodeStatus::NotRun, None) => {
             "The call was interrupted before it began (not_run). It had no effect.".to_owned()
         }
-        (NodeStatus::Cancelled, None) => {
-            "The call was cancelled (cancelled) while it ran. It may have had an effect. \
-            It was not run again."
-                .to_owned()
-        }
+        (NodeStatus::Cancelled, None) => CANCELLED.to_owned(),
         (_, Some(error)) => format!("Error ({status}): {}", error.message),
         (_, None) => format!("The call did not end: {status}."),
     };

@@ -1,12 +1,13 @@
 use super::*;
 use protocol::Extra;
-use protocol::id::{AttemptId, NodeId, OccurrenceId, RunId, SessionId};
+use protocol::id::{AttemptId, GroupId, NodeId, OccurrenceId, RunId, SessionId};
+use protocol::model::BlockBody;
 use protocol::op::{AttemptStarted, RunUpdated};
 use protocol::state::{AttemptReason, BlockStatus, Channel, Executor, NodeKind, NodeStatus, RunStatus};
 use uuid::Uuid;
 
 use crate::provider::{BlockStart, StopReason, StreamEnd};
-use crate::run::ops::{Announcement, node_running};
+use crate::run::ops::{Announcement, BlockPlace, node_running};
 use crate::run::recovery::{Ending, close};
 
 const AT: i64 = 1_000;
@@ -126,7 +127,8 @@ fn cut(count: usize) -> Vec<Vec<ProviderEvent>> {
 }
 
 async fn rebuilt(rounds: Vec<Vec<ProviderEvent>>) -> Vec<Op> {
-    rebuild(&run(), &answer(), &attempt(), rounds, AT).await
+    let nothing = RunState::new(run(), SessionId::from_uuid(Uuid::from_u128(3)));
+    rebuild(&nothing, &answer(), &attempt(), rounds, AT).await
 }
 
 fn add(state: &mut RunState, op: &Op) {
@@ -347,4 +349,27 @@ fn a_piece_adds_what_is_not_known_of_it() {
     assert_eq!(rest("abx", 1, "bc"), None, "it differs");
     assert_eq!(rest("ab", 3, "d"), None, "a hole");
     assert_eq!(rest("é", 1, "c"), None, "in the middle of a character");
+}
+
+#[tokio::test]
+async fn what_follows_on_a_concurrent_batch_stands_behind_it() {
+    let mut known = state(&rebuilt(rounds().into_iter().take(1).collect()).await);
+    let rows: Vec<_> = known.blocks_of(&attempt()).cloned().collect();
+    let place = BlockPlace {
+        node_id: &answer(),
+        attempt_id: &attempt(),
+        block_index: rows.last().unwrap().block_index + 1,
+        round: 0,
+    };
+    let calls = rows.iter().filter(|block| block.body.kind() == "tool_ref");
+    let group = BlockBody::ParallelGroup {
+        group_id: GroupId::of_batch(&answer(), &attempt(), 0, 0),
+        members: calls.map(|block| block.block_id.clone()).collect(),
+    };
+    add(&mut known, &place.started(group));
+    let ops = rebuild(&known, &answer(), &attempt(), rounds(), AT).await;
+    assert!(!missing(&mut known, ops, AT).is_empty());
+    let last = known.blocks_of(&attempt()).next_back().unwrap();
+    assert_eq!(last.block_index, place.block_index + 1);
+    assert_eq!(last.body.content().unwrap().text, "Done: all of it.");
 }

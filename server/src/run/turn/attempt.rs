@@ -1,5 +1,6 @@
 //! One attempt: rounds until the model stops, or something ends it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::model::ErrorInfo;
@@ -9,12 +10,12 @@ use super::ModelNode;
 use super::round::{Round, RoundEnd};
 use crate::provider::{
     DecoderOptions, ModelMessage, ModelRequest, ProviderError, ProviderErrorClass, Replay, StopReason,
-    ToolDefinition,
+    ToolDefinition, Usage,
 };
 use crate::run::chat::ExecuteError;
-use crate::run::dispatch;
+use crate::run::dispatch::{self, Caller};
 use crate::run::live::Live;
-use crate::run::ops::{attempt_finished, stream_path};
+use crate::run::ops::{BlockPlace, attempt_finished, stream_path};
 use crate::stream::{Failure, ModelStream, Retries, StreamItem, StreamStart};
 
 /// How an attempt ended. What it opened is closed, unless it was stopped from outside.
@@ -35,20 +36,21 @@ struct Complete {
     replay: Option<Replay>,
 }
 
-impl ModelNode<'_> {
+impl ModelNode {
     /// Runs the attempt that was begun.
     pub(super) async fn attempt(
         &mut self,
         live: &mut Live,
         retries: &mut Retries,
     ) -> Result<AttemptEnd, ExecuteError> {
-        let limits = &self.services.config.limits;
+        let scope = Arc::clone(&self.scope);
+        let limits = &scope.services.config.limits;
         let attempt_id = self.attempt.attempt_id.clone();
         let node_id = self.node_id.clone();
         let (mut number, mut next_index) = (0, 0);
-        while self.spent.rounds < limits.rounds_per_node {
+        while self.rounds < limits.rounds_per_node {
             let mut round = Round::new(
-                self.writer,
+                &scope.writer,
                 &node_id,
                 &attempt_id,
                 number,
@@ -73,13 +75,12 @@ impl ModelNode<'_> {
                     return Ok(self.break_off(round, failure).await);
                 }
             };
-            let end = round.complete(self.services.clock.now_ms()).await;
+            let end = round.complete(self.scope.services.clock.now_ms()).await;
             (next_index, self.next_ordinal) = (end.next_index, end.next_ordinal);
             number += 1;
-            self.spent.rounds = self.spent.rounds.saturating_add(1);
-            if let Some(usage) = &end.usage {
-                self.spent.add(&self.target.usage(usage));
-            }
+            self.rounds = self.rounds.saturating_add(1);
+            self.answer.extend(end.texts.iter().cloned());
+            self.spend(end.usage.as_ref());
             // A provider's state holds the reasoning.
             if let Some(replay) = &complete.replay
                 && self.target.reasoning == Retention::Saved
@@ -91,38 +92,49 @@ impl ModelNode<'_> {
                 return Ok(self.stop_by_itself(end).await);
             }
             retries.note_progress();
-            let RoundEnd { parts, calls, .. } = end;
+            let RoundEnd {
+                parts, calls, round, ..
+            } = end;
             self.conversation.push(ModelMessage::Assistant {
                 parts,
                 replay: complete.replay,
             });
             if !calls.is_empty() {
                 live.tool_running();
-                let results = dispatch::run_calls(self.services, self.writer, self.stop, calls).await;
+                let caller = Caller {
+                    scope: &self.scope,
+                    stop: &self.stop,
+                    depth: self.depth,
+                    tools: &self.tools,
+                };
+                let mut place = BlockPlace {
+                    node_id: &node_id,
+                    attempt_id: &attempt_id,
+                    block_index: next_index,
+                    round,
+                };
+                let results = dispatch::run_calls(&caller, &mut place, calls).await?;
+                next_index = place.block_index;
                 if self.stop.is_stopped() {
                     return Ok(AttemptEnd::Stopped);
                 }
                 self.conversation.push(ModelMessage::ToolResults { results });
             }
-            if self.spent.tokens > limits.total_tokens {
-                let words = format!(
-                    "The run used more than {} tokens, its limit.",
-                    limits.total_tokens
-                );
-                return Ok(self.reach("limit_tokens", words).await);
+            if let Some(error) = self.scope.budget.passed(limits) {
+                return Ok(self.reach(error).await);
             }
         }
         let words = format!(
             "The model asked for tools in {} rounds, the limit of one node.",
             limits.rounds_per_node
         );
-        Ok(self.reach("limit_rounds", words).await)
+        Ok(self.reach(ErrorInfo::new("limit_rounds", words)).await)
     }
 
     /// Keeps what the provider wants back.
     async fn keep(&self, round: u32, replay: &Replay) {
-        let put = self.services.store.put_replay(
-            self.writer.run_id(),
+        let put = self.scope.services.store.put_replay(
+            self.scope.writer.run_id(),
             &self.node_id,
             &self.attempt.attempt_id,
             round,
@@ -130,7 +142,7 @@ impl ModelNode<'_> {
         );
         if let Err(error) = put.await {
             // Only a later run would miss it, and it can do without.
-            tracing::warn!(run.id = %self.writer.run_id(), %error, "the provider's state was not kept");
+            tracing::warn!(run.id = %self.scope.writer.run_id(), %error, "the provider's state was not kept");
         }
     }
 
@@ -141,8 +153,8 @@ impl ModelNode<'_> {
         number: u32,
         live: &mut Live,
     ) -> Result<Complete, ProviderError> {
-        let services = self.services;
-        let tools = services.tools.definitions().map(|tool| ToolDefinition {
+        let services = &self.scope.services;
+        let tools = self.tools.definitions().map(|tool| ToolDefinition {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
@@ -154,7 +166,7 @@ impl ModelNode<'_> {
             tools: tools.collect(),
             max_tokens: self.target.model.max_tokens,
         };
-        let run_id = self.writer.run_id().as_str();
+        let run_id = self.scope.writer.run_id().as_str();
         let transcript = services
             .transcripts
             .open(run_id, &stream_path(&self.node_id), services.clock.clone())
@@ -224,11 +236,9 @@ impl ModelNode<'_> {
 
     /// The round broke: what came is kept, what is open is cut, and no call of it is run.
     async fn break_off(&mut self, round: Round<'_>, failure: Failure) -> AttemptEnd {
-        let end = round.cut(self.services.clock.now_ms()).await;
+        let end = round.cut(self.scope.services.clock.now_ms()).await;
         self.next_ordinal = end.next_ordinal;
-        if let Some(usage) = &end.usage {
-            self.spent.add(&self.target.usage(usage));
-        }
+        self.spend(end.usage.as_ref());
         let status = match &failure {
             Failure::Provider(error) if error.class == ProviderErrorClass::Stalled => AttemptStatus::Stalled,
             Failure::Provider(_) | Failure::EmptyReply => AttemptStatus::Failed,
@@ -237,15 +247,23 @@ impl ModelNode<'_> {
         AttemptEnd::Broken(failure)
     }
 
-    async fn reach(&self, code: &'static str, words: String) -> AttemptEnd {
-        let error = ErrorInfo::new(code, words);
+    /// Counts what a round took.
+    fn spend(&self, usage: Option<&Usage>) {
+        if let Some(usage) = usage {
+            let usage = self.target.usage(usage);
+            self.scope.budget.add(&self.attempt.attempt_id, &usage);
+        }
+    }
+
+    async fn reach(&self, error: ErrorInfo) -> AttemptEnd {
         self.finish(AttemptStatus::Failed, None, Some(error.clone()))
             .await;
         AttemptEnd::Limit(error)
     }
 
     async fn finish(&self, status: AttemptStatus, stop_reason: Option<String>, error: Option<ErrorInfo>) {
-        let usage = Some(self.spent.attempt.clone());
+        let usage = self.scope.budget.of_attempt(&self.attempt.attempt_id);
+        let usage = Some(usage.unwrap_or_default());
         let op = attempt_finished(
             &self.node_id,
             &self.attempt.attempt_id,
@@ -254,7 +272,7 @@ impl ModelNode<'_> {
             usage,
             error,
         );
-        self.writer.write(op).await;
+        self.scope.writer.write(op).await;
     }
 }
 

@@ -1,6 +1,8 @@
 //! Playing the recorded rounds of an attempt again.
 
-use protocol::id::{AttemptId, NodeId, RunId};
+use protocol::fold::RunState;
+use protocol::id::{AttemptId, NodeId};
+use protocol::model::BlockBody;
 use protocol::op::Op;
 use protocol::state::Retention;
 
@@ -11,14 +13,15 @@ use crate::run::recorder::RunWriter;
 use crate::stream::replay;
 
 /// The ops that the execution of these rounds of an attempt has written, or would have; with reasoning that is saved.
+/// The state says where a concurrent batch has taken a place between them.
 pub(in crate::run) async fn rebuild(
-    run_id: &RunId,
+    state: &RunState,
     node_id: &NodeId,
     attempt_id: &AttemptId,
     rounds: Vec<Vec<ProviderEvent>>,
     at: i64,
 ) -> Vec<Op> {
-    let (writer, collected) = RunWriter::collecting(run_id);
+    let (writer, collected) = RunWriter::collecting(&state.run().run_id);
     let execute = async move {
         let (mut next_index, mut next_ordinal) = (0, 0);
         let count = rounds.len();
@@ -41,6 +44,13 @@ pub(in crate::run) async fn rebuild(
             }
             let end = round.complete(at).await;
             (next_index, next_ordinal) = (end.next_index, end.next_ordinal);
+            let is_group = |index: u32| {
+                let block = state.block_at(attempt_id, index);
+                block.is_some_and(|block| matches!(block.body, BlockBody::ParallelGroup { .. }))
+            };
+            while is_group(next_index) {
+                next_index += 1;
+            }
             // Where the model was asked again its calls had been run, though nothing says how they ended.
             if (number as usize) + 1 < count {
                 for call in end.calls.iter().filter(|call| call.call.parsed.is_ok()) {

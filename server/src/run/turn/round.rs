@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::id::{AttemptId, NodeId, OccurrenceId};
+use protocol::id::{AttemptId, BlockId, NodeId, OccurrenceId};
 use protocol::model::{BlockBody, Content, ErrorInfo, ToolRef};
 use protocol::state::{BlockStatus, Channel, Executor, NodeKind, NodeStatus, Retention};
 
@@ -20,7 +20,7 @@ use crate::run::recorder::RunWriter;
 enum Open {
     Block(OpenBlock),
     /// A call for us: it stays open until it has been dispatched.
-    Call(OpenNode),
+    Call(OpenNode, BlockId),
     /// A call that the provider runs.
     ServerCall {
         node: OpenNode,
@@ -47,6 +47,8 @@ pub(super) struct RoundEnd {
     pub(super) next_index: u32,
     pub(super) next_ordinal: u32,
     pub(super) parts: Vec<AssistantPart>,
+    /// What it said to people, as far as it shows anything.
+    pub(super) texts: Vec<String>,
     pub(super) calls: Vec<Call>,
     pub(super) usage: Option<Usage>,
     pub(super) stop: Option<StopReason>,
@@ -110,7 +112,9 @@ impl<'a> Round<'a> {
                 }
             }
             ProviderEvent::ArgumentsDelta { position, json } => {
-                if let Some(Open::Call(node) | Open::ServerCall { node, .. }) = self.open.get_mut(&position) {
+                if let Some(Open::Call(node, _) | Open::ServerCall { node, .. }) =
+                    self.open.get_mut(&position)
+                {
                     node.append(self.writer, Channel::Arguments, json).await;
                 }
             }
@@ -170,7 +174,7 @@ impl<'a> Round<'a> {
                 let node = self
                     .announce(place, position, &id, &name, Executor::Runloom)
                     .await;
-                self.open.insert(position, Open::Call(node));
+                self.open.insert(position, Open::Call(node, place.block_id()));
                 return;
             }
             BlockStart::ServerTool { id, name } => {
@@ -250,7 +254,7 @@ impl<'a> Round<'a> {
                 }
             }
             // Whether a call is whole is known at the end of the round only.
-            Some(Open::Call(_) | Open::ServerCall { .. }) | None => {}
+            Some(Open::Call(..) | Open::ServerCall { .. }) | None => {}
         }
     }
 
@@ -266,14 +270,14 @@ impl<'a> Round<'a> {
         let mut calls = Vec::new();
         for (position, open) in std::mem::take(&mut self.open) {
             match open {
-                Open::Call(mut node) => {
+                Open::Call(mut node, block_id) => {
                     if let Some(call) = parsed.get(&position).cloned() {
                         // A call without arguments is a call with none.
                         if call.parsed.is_ok() && self.is_without_arguments(position) {
                             node.append(self.writer, Channel::Arguments, "{}".to_owned())
                                 .await;
                         }
-                        calls.push(Call { node, call });
+                        calls.push(Call { node, block_id, call });
                     }
                 }
                 Open::ServerCall { mut node, failed } => {
@@ -292,6 +296,7 @@ impl<'a> Round<'a> {
             next_index: self.next_index,
             next_ordinal: self.next_ordinal,
             parts: self.content.parts(),
+            texts: self.content.texts(),
             has_content: !self.content.blocks.is_empty(),
             usage: self.content.usage.take(),
             stop,
@@ -326,7 +331,7 @@ impl<'a> Round<'a> {
         for (_, open) in std::mem::take(&mut self.open) {
             match open {
                 Open::Block(block) => block.finish(self.writer, BlockStatus::Cut).await,
-                Open::Call(node) => {
+                Open::Call(node, _) => {
                     let error = ErrorInfo::new(
                         STREAM_ENDED,
                         "The model's stream broke before the call could be run.",

@@ -39,14 +39,25 @@ impl Scenario {
         if self.turns.is_empty() {
             return Err("`turns` is empty, expected at least one turn".to_owned());
         }
-        for (turn_index, turn) in self.turns.iter().enumerate() {
+        if let Some(bottom) = &self.bottom {
+            check_parameter("bottom.parameter", &bottom.parameter, &self.parameters)?;
+            if bottom.turns.is_empty() {
+                return Err("`bottom.turns` is empty, expected at least one turn".to_owned());
+            }
+        }
+        let below = self
+            .bottom
+            .iter()
+            .flat_map(|bottom| bottom.turns.iter().enumerate());
+        let all = self.turns.iter().enumerate().map(|numbered| ("turns", numbered));
+        for (list, (turn_index, turn)) in all.chain(below.map(|numbered| ("bottom.turns", numbered))) {
             turn.check(&self.parameters)
-                .map_err(|(step, problem)| format!("turns[{turn_index}].steps[{step}]: {problem}"))?;
+                .map_err(|(step, problem)| format!("{list}[{turn_index}].steps[{step}]: {problem}"))?;
             for (index, again) in turn.again.iter().enumerate() {
-                let place = format!("turns[{turn_index}].again[{index}]");
+                let place = format!("{list}[{turn_index}].again[{index}]");
                 if !again.again.is_empty() {
                     return Err(format!(
-                        "{place}.again: expected none; list it in `turns[{turn_index}].again`"
+                        "{place}.again: expected none; list it in `{list}[{turn_index}].again`"
                     ));
                 }
                 again
@@ -60,9 +71,11 @@ impl Scenario {
     /// The names of all gates, in order of their first appearance.
     pub fn gates(&self) -> Vec<&str> {
         let mut names = Vec::new();
+        let below = self.bottom.iter().flat_map(|bottom| &bottom.turns);
         let turns = self
             .turns
             .iter()
+            .chain(below)
             .flat_map(|turn| std::iter::once(turn).chain(&turn.again));
         for step in turns.flat_map(|turn| &turn.steps) {
             if let Step::Gate(gate) = step
@@ -130,8 +143,11 @@ impl Step {
     fn check(&self, parameters: &BTreeMap<String, f64>) -> Result<(), String> {
         match self {
             Self::Reasoning(text) | Self::Text(text) | Self::Refusal(text) => text.check(parameters),
-            Self::ToolCall(call) => call.check(),
+            Self::ToolCall(call) => call.check(parameters),
             Self::Silence(silence) => {
+                if let Some(parameter) = &silence.parameter {
+                    check_parameter("parameter", parameter, parameters)?;
+                }
                 check_number("seconds", silence.seconds, false)?;
                 check_number("ping_seconds", silence.ping_seconds, false)
             }
@@ -175,7 +191,10 @@ impl TextStep {
 }
 
 impl ToolCallStep {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, parameters: &BTreeMap<String, f64>) -> Result<(), String> {
+        if let Some(times) = &self.times {
+            check_parameter("times", times, parameters)?;
+        }
         check_number("rate", self.rate, true)?;
         if self.chunk == 0 {
             return Err("`chunk` is 0, expected at least 1".to_owned());
@@ -195,6 +214,15 @@ impl ToolCallStep {
             Some((end, _)) => self.arguments.get(..end).unwrap_or(&self.arguments),
             None => &self.arguments,
         }
+    }
+}
+
+fn check_parameter(key: &str, name: &str, parameters: &BTreeMap<String, f64>) -> Result<(), String> {
+    match parameters.contains_key(name) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{key}` names `{name}`, expected one of the scenario's parameters"
+        )),
     }
 }
 

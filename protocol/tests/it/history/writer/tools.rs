@@ -16,7 +16,7 @@ impl Writer {
         let count = self.tape.pick(3) + 1;
         let known = count > 1 && self.tape.pick(2) == 1;
         let current = &self.attempts[attempt];
-        let group = GroupId::of_round(&current.node, &current.id, current.round);
+        let group = GroupId::of_batch(&current.node, &current.id, current.round, 0);
         let mut rows = Vec::new();
         for _ in 0..count {
             let current = &mut self.attempts[attempt];
@@ -77,7 +77,7 @@ impl Writer {
         };
         let current = &mut self.attempts[attempt];
         let members = std::mem::take(&mut current.ungrouped);
-        let group = GroupId::of_round(&current.node, &current.id, current.round);
+        let group = GroupId::of_batch(&current.node, &current.id, current.round, 0);
         current.round += 1;
         current.position = 0;
         for block in &members {
