@@ -14,6 +14,7 @@
 //! | [`fold`] | the only reducer |
 //! | [`digest`] | the proof that two records are equal |
 //! | [`frame`] | what goes over the WebSocket |
+//! | [`search`] | searching the content of a session |
 //! | [`api`] | bodies of the HTTP calls |
 
 pub mod api;
@@ -23,6 +24,7 @@ pub mod frame;
 pub mod id;
 pub mod model;
 pub mod op;
+pub mod search;
 pub mod snapshot;
 pub mod state;
 

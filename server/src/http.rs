@@ -17,6 +17,7 @@ mod pages;
 mod port;
 mod range;
 mod runs;
+mod search;
 mod sessions;
 pub mod stream;
 mod transcripts;

@@ -12,6 +12,7 @@ pub mod queue;
 pub mod reopen;
 pub mod rows;
 pub mod runs;
+pub mod search;
 pub mod sessions;
 #[doc(hidden)]
 pub mod test_support;

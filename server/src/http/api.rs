@@ -9,11 +9,12 @@ use protocol::api::{
 };
 use protocol::frame::{ClientFrame, ServerFrame};
 use protocol::op::Entry;
+use protocol::search::{SearchAnswer, WayTo};
 use protocol::snapshot::Snapshot;
 
 use super::error::ApiError;
 use super::openapi::{Call, document};
-use super::{AppState, highlight, nodes, runs, sessions, stream, transcripts};
+use super::{AppState, highlight, nodes, runs, search, sessions, stream, transcripts};
 
 /// Every call below `/api`.
 pub(super) fn calls() -> Vec<Call> {
@@ -45,6 +46,22 @@ pub(super) fn calls() -> Vec<Call> {
             "A session with the summaries of its runs.",
         )
         .answers::<SessionSummary>(StatusCode::OK),
+        Call::get(
+            "/api/sessions/{session}/search",
+            search::search,
+            "searchSession",
+            "Finds a text in all that the page of a session could show, in the order of the page.",
+        )
+        .query::<search::SearchParameters>()
+        .answers::<SearchAnswer>(StatusCode::OK),
+        Call::get(
+            "/api/sessions/{session}/way",
+            search::way,
+            "readWay",
+            "What leads to a block or a node: windows to be added to the one that is known.",
+        )
+        .query::<search::WayParameters>()
+        .answers::<WayTo>(StatusCode::OK),
         Call::post(
             "/api/sessions/{session}/runs",
             runs::create,

@@ -76,6 +76,9 @@ pub enum ApiError {
     /// The file is with another server.
     #[error("{0}")]
     Transcript(TranscriptError),
+    /// A search took too long.
+    #[error("The search took too long. Search for something longer, or try again.")]
+    SlowSearch,
     /// Something broke on this side.
     #[error("Something broke on the server. Its log says what.")]
     Internal(String),
@@ -126,6 +129,7 @@ impl ApiError {
             Self::Transcript(TranscriptError::NotFound(_) | TranscriptError::Path(_)) => {
                 (StatusCode::NOT_FOUND, "not_found")
             }
+            Self::SlowSearch => (StatusCode::SERVICE_UNAVAILABLE, "search_took_too_long"),
             Self::Transcript(_) => (StatusCode::INTERNAL_SERVER_ERROR, "transcript_unreadable"),
             Self::Submit(SubmitError::Store(_)) | Self::Reopen(ReopenError::Store(_)) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal")

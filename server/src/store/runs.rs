@@ -126,7 +126,7 @@ impl Store {
     pub async fn load_run(&self, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
         let mut transaction = self.moment().await?;
         let texts = Texts::whole(content::of_run(&mut transaction, run_id).await?);
-        let snapshot = whole(&mut transaction, run_id, &texts).await?;
+        let snapshot = whole(&mut transaction, run_id, &texts, None).await?;
         transaction.commit().await?;
         Ok(snapshot.map(RunState::from_snapshot))
     }
@@ -185,10 +185,24 @@ impl Store {
             .collect()
     }
 
+    /// The run of a block or a node of a session.
+    pub async fn run_of_thing(&self, session: &SessionId, thing: &str) -> Result<Option<RunId>, StoreError> {
+        let row: Option<(String,)> = sqlx::query_as(
+            "select run_id from runs where session_id = $1 and run_id in (
+                 select run_id from blocks where block_id = $2 union all select run_id from nodes where node_id = $2)",
+        )
+        .bind(session.as_str())
+        .bind(thing)
+        .fetch_optional(self.pool())
+        .await?;
+        row.map(|(id,)| id.parse().map_err(|error| StoreError::row("runs", &id, error)))
+            .transpose()
+    }
+
     /// The digest of a run, from the hashes in its rows; none when there is no such run.
     pub async fn run_digest(&self, run_id: &RunId) -> Result<Option<RunDigest>, StoreError> {
         let mut transaction = self.moment().await?;
-        let snapshot = whole(&mut transaction, run_id, &Texts::none()).await?;
+        let snapshot = whole(&mut transaction, run_id, &Texts::none(), None).await?;
         transaction.commit().await?;
         Ok(snapshot.map(|snapshot| RunDigest {
             run_id: run_id.clone(),
@@ -292,11 +306,22 @@ impl Store {
     }
 }
 
-/// All rows of a run with these texts, and from the journal the texts of what is open.
+/// A run without its closed texts; of a channel that grows and is long there is a beginning.
+pub(super) async fn outline(
+    connection: &mut PgConnection,
+    run_id: &RunId,
+) -> Result<Option<RunState>, StoreError> {
+    let snapshot = whole(connection, run_id, &Texts::none(), Some(window::OPEN_BYTES)).await?;
+    Ok(snapshot.map(RunState::from_snapshot))
+}
+
+/// All rows of a run with these texts, and from the journal the texts of what is open: of a channel a beginning, where it
+/// holds more than `limit` bytes.
 async fn whole(
     connection: &mut PgConnection,
     run_id: &RunId,
     texts: &Texts,
+    limit: Option<usize>,
 ) -> Result<Option<Snapshot>, StoreError> {
     let Some(mut snapshot) = read::head(connection, run_id).await? else {
         return Ok(None);
@@ -324,6 +349,6 @@ async fn whole(
         |row| read::block(row, texts),
     )
     .await?;
-    read::add_open_texts(connection, run_id, &mut snapshot, None).await?;
+    read::add_open_texts(connection, run_id, &mut snapshot, limit).await?;
     Ok(Some(snapshot))
 }

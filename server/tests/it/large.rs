@@ -39,7 +39,7 @@ impl Flood {
 }
 
 /// Numbered lines of two-byte characters, cut at `bytes`.
-fn flood(bytes: usize) -> String {
+pub(crate) fn flood(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 64);
     let mut line = 0;
     while text.len() < bytes {
@@ -100,7 +100,7 @@ fn patient() -> Heartbeat {
     }
 }
 
-async fn with_flood(bytes: usize) -> TestServer {
+pub(crate) async fn with_flood(bytes: usize) -> TestServer {
     TestServer::start_with(Setup {
         scenarios: vec![scenario("calling", &calling(bytes))],
         tools: vec![Flood::tool()],

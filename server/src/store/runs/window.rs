@@ -17,7 +17,7 @@ use crate::store::{StoreError, content};
 const TEXT_BYTES: u64 = 1024 * 1024;
 
 /// Of a channel that still grows more than this is cut to a beginning. Bytes.
-const OPEN_BYTES: usize = 256 * 1024;
+pub(super) const OPEN_BYTES: usize = 256 * 1024;
 
 /// From which index on the blocks of an attempt are in the window.
 type Bounds = HashMap<String, i32>;
