@@ -10,6 +10,7 @@
 //! | [`connection`] | the rules of the one WebSocket, without I/O |
 //! | [`live`] | the WebSocket itself |
 //! | [`clock`] | the server's clock, as the page knows it |
+//! | [`guide`] | where the page is led, also to what is not loaded |
 //! | [`expansion`] | which rows the user has opened or closed |
 //! | [`selection`] | which node is selected |
 
@@ -17,6 +18,7 @@ pub mod api;
 pub mod clock;
 pub mod connection;
 pub mod expansion;
+pub mod guide;
 pub mod live;
 pub mod load;
 pub mod port;

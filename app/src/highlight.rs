@@ -8,7 +8,7 @@
 //! `data-pattern`, wherever and whenever they come. Only what is in sight is asked for, and only its lines are painted:
 //! a browser looks at every painted range whenever the page changes.
 
-mod brushes;
+pub(crate) mod brushes;
 mod code;
 
 use std::cell::RefCell;

@@ -9,6 +9,7 @@
 pub mod content;
 pub mod data;
 pub mod details;
+pub mod find;
 #[cfg(feature = "hydrate")]
 mod highlight;
 pub mod markdown;

@@ -33,7 +33,7 @@ async function sheet(page) {
   return lines;
 }
 
-const key = (cap) => (cap.startsWith("Ctrl") ? `Control+${CAPS[cap.slice(4)]}` : (CAPS[cap] ?? cap));
+const key = (cap) => (cap.startsWith("Ctrl") ? `Control+${CAPS[cap.slice(4)] ?? cap.slice(4)}` : (CAPS[cap] ?? cap));
 const rows = (page) => page.locator("#main .row__toggle");
 const tools = (page) => page.locator('#main [data-block-kind="tool_ref"] > .row__toggle');
 const scroller = (page) => page.locator(".main__scroll");
@@ -118,6 +118,28 @@ suite("keyboard", { speed: 20 }, (test) => {
       await until("the details are closed", async () => (await page.locator("[data-details-node]").count()) === 0);
       await focusOn(page, `row ${list}`);
     };
+    const opensSearch = async (cap) => {
+      await from.content();
+      await press(cap);
+      await focusOn(page, "#find");
+      await press("Esc");
+      await focusOn(page, `row ${list}`);
+    };
+    const place = async () => Number(/^(\d+) of/.exec(await page.locator(".find__count").innerText())?.[1] ?? 0);
+    const goes = (what, wanted) => until(`the search goes ${what}`, async () => wanted(await place()));
+    const searches = async () => {
+      await from.content();
+      await press("/");
+      await focusOn(page, "#find");
+      await page.locator("#find").fill("list_dir");
+      await until("it is found", async () => /hits/.test(await page.locator(".find__count").innerText()));
+    };
+    const stepsOn = async (cap) => {
+      await searches();
+      await press(cap);
+      await goes("to a hit", (now) => now > 0);
+      await press("Esc");
+    };
     const checks = {
       "Everywhere: ?": async () => assert.ok((await sheet(page)).length > 0),
       "Everywhere: Esc": closes,
@@ -132,10 +154,15 @@ suite("keyboard", { speed: 20 }, (test) => {
         await press(cap);
         await focusOn(page, `item ${answer}`);
       },
-      "Session: /": async (cap) => {
+      "Session: /": opensSearch,
+      "Session: Ctrlf": opensSearch,
+      "Session: F3": async (cap) => {
+        await searches();
         await from.content();
         await press(cap);
-        await focusOn(page, "#tree-search");
+        await goes("to a hit", (now) => now > 0);
+        await page.locator("#find").focus();
+        await press("Esc");
       },
       "Session: g": follows,
       "Session: End": follows,
@@ -212,6 +239,26 @@ suite("keyboard", { speed: 20 }, (test) => {
         await focusOn(page, `item ${list}`);
       },
       "Details: Esc": closes,
+      "Search of the content: ↵": stepsOn,
+      "Search of the content: ↓": stepsOn,
+      "Search of the content: F3": stepsOn,
+      "Search of the content: ↑": async (cap) => {
+        await searches();
+        await press("↓");
+        await goes("to a hit", (now) => now > 0);
+        const first = await place();
+        await press("↓");
+        await goes("on", (now) => now !== first);
+        await press(cap);
+        await goes("back", (now) => now === first);
+        await press("Esc");
+      },
+      "Search of the content: Esc": async (cap) => {
+        await searches();
+        await press(cap);
+        await focusOn(page, `row ${list}`);
+        assert.equal(await page.locator(".find").count(), 0);
+      },
       "Prompt: Ctrl↵": async (cap) => {
         await page.locator("#say").fill("slow");
         await press(cap);

@@ -229,6 +229,7 @@ fn FoldedAttempt(run: RunStore, attempt_id: AttemptId, depth: usize) -> impl Int
 /// What is to be said about how an attempt ended, where a word is due.
 #[component]
 fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
+    let id = attempt_id.to_string();
     let end = memo(move || {
         run.attempt(&attempt_id, |attempt| {
             let end = attempt.state.end()?;
@@ -279,6 +280,6 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
     });
     dynamic_view(move || {
         end.get()
-            .map(|(icon, (title, cause, size))| view! { <Gap icon title cause size/> })
+            .map(|(icon, (title, cause, size))| view! { <Gap icon title cause size attr:data-attempt-end=id.clone()/> })
     })
 }

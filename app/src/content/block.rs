@@ -112,6 +112,7 @@ fn TextBlock(run: RunStore, block_id: BlockId) -> impl IntoView {
             id_prefix=scoped(&block_id)
             read
             finished
+            attr:id=scoped(format_args!("block-{block_id}"))
             attr:data-block-id=id
             attr:data-block-kind="text"
             attr:data-state=dynamic(move || state.get())
@@ -167,10 +168,11 @@ pub fn BlockEnd(
                 format!("/api/blocks/{block_id}/content"),
                 Signal::derive(move || whole.get().unwrap_or_default()),
                 MARKDOWN,
-            );
-            let prefix = scoped(&block_id);
+            )
+            .follow(block_id.to_string(), None);
+            let (prefix, part_of) = (scoped(&block_id), block_id.to_string());
             let draw = move |start: u64, text: String| {
-                view! { <MarkdownText id_prefix=format!("{prefix}-{start}") source=text/> }.into_any()
+                view! { <MarkdownText id_prefix=format!("{prefix}-{start}") source=text attr:data-part-of=part_of.clone()/> }.into_any()
             };
             view! {
                 <PieceList pieces draw=Arc::new(draw)/>
@@ -192,6 +194,7 @@ fn Refusal(run: RunStore, block_id: BlockId) -> impl IntoView {
     view! {
         <div
             class="gap"
+            id=scoped(format_args!("block-{block_id}"))
             data-block-id=block_id.to_string()
             data-block-kind="refusal"
             data-state=dynamic(move || state.get())

@@ -12,13 +12,12 @@ use protocol::snapshot::LeftOut;
 use self::window::{Shown, Side, Window};
 use super::block::BlockView;
 use super::group::ToolGroup;
-#[cfg(feature = "hydrate")]
 use super::scope::Scope;
 use super::words;
+use crate::data::guide::Guide;
 use crate::data::port::Earlier;
 use crate::data::run_store::{Piece, RunStore};
-#[cfg(feature = "hydrate")]
-use crate::data::selection::Selection;
+use crate::data::selection::Part;
 use crate::markdown::MOST_ELEMENTS;
 use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 
@@ -120,11 +119,19 @@ pub fn BlockList(
     let before = place
         .filter(|place| place.attempt_id == attempt_id)
         .map(|place| place.before);
+    let guide = Guide::use_context();
+    // The details begin at their own root.
+    let part = match use_context::<Scope>() {
+        Some(_) => Part::Details,
+        None => Part::Content,
+    };
     // The first index that the reader asked for; none: the newest blocks.
-    let asked =
-        RwSignal::new(read.with_untracked(|(chunks, gaps)| {
-            before.map(|before| window::start_before(chunks, gaps, before))
-        }));
+    let asked = RwSignal::new(read.with_untracked(|(chunks, gaps)| {
+        let led = untrack(|| guide.index_in(&attempt_id, part));
+        let led = led.filter(|index| !Window::of(chunks, gaps, None, None).holds(*index));
+        let before = before.or(led.map(|index| index.saturating_add(1)));
+        before.map(|before| window::start_before(chunks, gaps, before))
+    }));
     let shown = Memo::new(move |known: Option<&Window>| {
         read.with(|(chunks, gaps)| Window::of(chunks, gaps, asked.get(), known))
     });
@@ -132,10 +139,7 @@ pub fn BlockList(
     #[cfg(feature = "hydrate")]
     {
         loader.load_if_empty();
-        // The details begin at their own root.
-        if use_context::<Scope>().is_none() {
-            loader.lead(Selection::use_context());
-        }
+        loader.lead(guide, part);
     }
     view! {
         <SideButton loader side=Side::Earlier/>

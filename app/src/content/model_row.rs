@@ -101,7 +101,7 @@ pub fn ModelRow(
         }
     };
     view! {
-        <div class=class data-node-id=own_id data-state=dynamic(move || state.get().class())>
+        <div class=class id=scoped(format_args!("node-{own_id}")) data-node-id=own_id data-state=dynamic(move || state.get().class())>
             <button
                 type="button"
                 class="row__toggle"

@@ -1,10 +1,16 @@
 //! The rest of a long text behind its beginning, piece by piece: loaded when it is asked for, and dropped when it is far
 //! away, so that neither the page nor its memory grows with the text. Everything that was dropped can be loaded again.
 
+#[cfg(feature = "hydrate")]
+mod browser;
+
 use std::sync::Arc;
 
 use leptos::prelude::*;
+use protocol::state::Channel;
 
+#[cfg(feature = "hydrate")]
+use crate::data::guide::Guide;
 use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 use crate::ui::format;
 
@@ -59,6 +65,22 @@ pub fn cut(text: &str, at: Cut) -> usize {
         Cut::Line => line,
     };
     wanted.unwrap_or(text.len())
+}
+
+/// Where a piece begins that is read from somewhere within: after the first end of a paragraph or line, at most so far in.
+#[cfg_attr(
+    not(any(feature = "hydrate", test)),
+    expect(dead_code, reason = "only the browser goes into the middle of a text")
+)]
+fn first_cut(text: &str, at: Cut, most: usize) -> usize {
+    let text = text.get(..text.floor_char_boundary(most)).unwrap_or(text);
+    let paragraph = text.find("\n\n").map(|end| end + 2);
+    let line = text.find('\n').map(|end| end + 1);
+    let wanted = match at {
+        Cut::Paragraph => paragraph.or(line),
+        Cut::Line => line,
+    };
+    wanted.unwrap_or(0)
 }
 
 /// Gives text from a byte on that is in the page already; none where it has to be fetched.
@@ -125,18 +147,35 @@ impl Pieces {
         self.load(start, false);
     }
 
-    /// Loads the piece before the first one again.
+    /// Loads the piece before the first one again, or for the first time where a place far inside was gone to.
     fn earlier(self) {
         let first = self
             .shown
             .with_untracked(|shown| shown.first().map(|(start, _)| *start));
-        let start = first.and_then(|first| {
-            self.starts
-                .with_value(|starts| starts.iter().rev().find(|start| **start < first).copied())
-        });
-        if let Some(start) = start {
-            self.load(start, true);
+        let Some(first) = first else { return };
+        let known = self
+            .starts
+            .with_value(|starts| starts.iter().rev().find(|start| **start < first).copied());
+        match known.filter(|start| first - start <= self.measure.step) {
+            Some(start) => self.load(start, true),
+            None => self.load_before(first),
         }
+    }
+
+    /// Follows where the page is led: a place of this text is loaded.
+    pub fn follow(self, subject: String, channel: Option<Channel>) -> Self {
+        #[cfg(feature = "hydrate")]
+        {
+            let guide = Guide::use_context();
+            crate::ui::dynamic::effect(move || {
+                if let Some(place) = guide.place_in(&subject, channel) {
+                    untrack(|| self.go(guide, place.offset));
+                }
+            });
+        }
+        #[cfg(not(feature = "hydrate"))]
+        let _ = (self, subject, channel);
+        self
     }
 
     /// Takes in a piece, and drops what is furthest from it.
@@ -164,58 +203,13 @@ impl Pieces {
         });
     }
 
-    #[cfg(feature = "hydrate")]
-    fn load(self, start: u64, is_before: bool) {
-        if self.is_busy.get_untracked() {
-            return;
-        }
-        let Measure { cut: at, step, .. } = self.measure;
-        // A piece that is loaded again ends where the next one begins.
-        let next = self
-            .starts
-            .with_value(|starts| starts.iter().find(|known| **known > start).copied());
-        let length = next.map_or(step, |next| next - start);
-        let total = self.extent.get_untracked().1;
-        let piece = move |text: String| {
-            let is_last = start + text.len() as u64 >= total;
-            let end = if is_last || next.is_some() {
-                text.len()
-            } else {
-                cut(&text, at)
-            };
-            text.get(..end).unwrap_or(&text).to_owned()
-        };
-        let local = self.local.get_value().and_then(|local| local(start));
-        if let Some(text) = local {
-            let end = usize::try_from(length).unwrap_or(usize::MAX);
-            let text = text.get(..text.floor_char_boundary(end)).unwrap_or(&text);
-            return self.take(start, piece(text.to_owned()), is_before);
-        }
-        self.is_busy.set(true);
-        let address = self.address.get_value();
-        leptos::task::spawn_local(async move {
-            let loaded = crate::data::api::content_part(&address, start, length).await;
-            // The row may have been closed meanwhile.
-            if self.is_busy.try_set(false).is_some() {
-                return;
-            }
-            match loaded {
-                Ok(text) if text.is_empty() => {
-                    self.failed.set(Some("There is nothing more yet.".to_owned()));
-                }
-                Ok(text) => {
-                    self.failed.set(None);
-                    self.take(start, piece(text), is_before);
-                }
-                Err(problem) => self.failed.set(Some(problem.detail)),
-            }
-        });
+    #[cfg(not(feature = "hydrate"))]
+    fn load(self, _: u64, _: bool) {
+        let _ = self.local;
     }
 
     #[cfg(not(feature = "hydrate"))]
-    fn load(self, _: u64, _: bool) {
-        let _ = (self.local, self.measure);
-    }
+    fn load_before(self, _: u64) {}
 }
 
 /// The pieces that are in the page, with a way back to those that were dropped.
@@ -299,5 +293,13 @@ mod tests {
         assert_eq!(cut("one\n\ntwo two\nth", Cut::Line), 13);
         assert_eq!(cut("o\nlong long line", Cut::Line), 16);
         assert_eq!(cut("", Cut::Paragraph), 0);
+    }
+
+    #[test]
+    fn a_piece_from_the_middle_begins_after_an_end_before_its_place() {
+        assert_eq!(first_cut("x\none\n\ntwo", Cut::Paragraph, 9), 7);
+        assert_eq!(first_cut("x\none\n\ntwo", Cut::Line, 9), 2);
+        assert_eq!(first_cut("x\none\n\ntwo", Cut::Paragraph, 6), 2);
+        assert_eq!(first_cut("éé\n", Cut::Line, 1), 0);
     }
 }

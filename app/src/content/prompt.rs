@@ -68,6 +68,7 @@ fn MessageView(run: RunStore, message_id: MessageId, is_prompt: bool) -> impl In
         view! {
             <div
                 class=if is_prompt { "prompt" } else { "prompt prompt--steer" }
+                id=message_id.to_string()
                 data-message-id=message_id.to_string()
             >
                 <div class="prompt__meta"><span>{title}</span>{mark}<TimeOfDay at/></div>

@@ -115,6 +115,7 @@ fn Row(run: RunStore, block_id: BlockId, time: Signal<String>) -> impl IntoView 
     view! {
         <div
             class="row row--reason"
+            id=scoped(format_args!("block-{block_id}"))
             data-block-id=block_id.to_string()
             data-block-kind="reasoning"
             data-state=dynamic(move || state.get())

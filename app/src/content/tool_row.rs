@@ -118,6 +118,10 @@ pub fn ToolRow(
     });
 
     let body_id = scoped(format_args!("body-{own_id}"));
+    let row_id = scoped(format_args!(
+        "{}-{own_id}",
+        if block.is_some() { "block" } else { "node" }
+    ));
     let io = {
         let run = run.clone();
         move || {
@@ -156,6 +160,7 @@ pub fn ToolRow(
         <div>
             <div
                 class=class
+                id=row_id
                 data-block-id=block.as_ref().map(|(_, block, _)| block.to_string())
                 data-block-kind=block.is_some().then_some("tool_ref")
                 data-node-id=dynamic(move || node_id.get().map(|node| node.to_string()))

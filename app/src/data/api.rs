@@ -13,6 +13,7 @@ mod browser {
     };
     use protocol::fold::RunState;
     use protocol::id::{RunId, SessionId};
+    use protocol::search::{SearchAnswer, WayTo};
     use protocol::snapshot::Snapshot;
     use serde::Serialize;
     use serde::de::DeserializeOwned;
@@ -20,7 +21,7 @@ mod browser {
     use crate::data::connection::UNREACHABLE;
     use crate::data::load::problem;
     use crate::data::port::{
-        Earlier, Lead, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of,
+        Earlier, FOUND, Found, Lead, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of,
     };
 
     fn unreachable_server(error: &gloo_net::Error) -> Problem {
@@ -152,25 +153,68 @@ mod browser {
             .enumerate()
             .map(|(place, run)| window(&run.run_id, window_of(place, count)));
         let mut snapshots = try_join_all(windows).await?;
+        let mut added = Vec::new();
         if let Some(place) = &lead.earlier {
-            let holder = snapshots.iter_mut().find(|snapshot| {
+            let mut holders = snapshots.iter();
+            let holder = holders.find(|snapshot| {
                 let mut attempts = snapshot.attempts.iter();
                 attempts.any(|attempt| attempt.attempt_id == place.attempt_id)
             });
             if let Some(snapshot) = holder {
-                let older = earlier(&snapshot.run.run_id, place, WINDOW).await?;
+                added.push(earlier(&snapshot.run.run_id, place, WINDOW).await?);
+            }
+        } else if let Some(thing) = &lead.thing {
+            // Where it leads nowhere, the page says so.
+            added.extend(
+                way(&summary.session_id, thing)
+                    .await
+                    .into_iter()
+                    .flat_map(|way| way.windows),
+            );
+        }
+        for older in added {
+            let mut known = snapshots.iter_mut();
+            if let Some(snapshot) = known.find(|snapshot| snapshot.run.run_id == older.run.run_id) {
                 let mut state = RunState::from_snapshot(snapshot.clone());
                 // Both are of the same run, and nothing came in between.
                 let _ = state.add(older);
                 *snapshot = state.to_snapshot();
             }
         }
+        let found = match &lead.search {
+            Some(query) => {
+                let answer = search(&summary.session_id, query, None, FOUND).await;
+                Some(Found::of(query, answer))
+            }
+            None => None,
+        };
         Ok(SessionPage {
             summary,
             snapshots,
             place: lead.earlier,
+            found,
             setup,
         })
+    }
+
+    /// What is found in a session, from a place on.
+    pub async fn search(
+        session: &SessionId,
+        query: &str,
+        after: Option<&str>,
+        most: u32,
+    ) -> Result<SearchAnswer, Problem> {
+        let most = most.to_string();
+        let mut fields = vec![("q", query), ("limit", most.as_str())];
+        fields.extend(after.map(|after| ("after", after)));
+        let path = format!("/api/sessions/{session}/search");
+        answer(Request::get(&path).query(fields).send().await).await
+    }
+
+    /// What leads to a block or a node.
+    pub async fn way(session: &SessionId, thing: &str) -> Result<WayTo, Problem> {
+        let path = format!("/api/sessions/{session}/way");
+        answer(Request::get(&path).query([("to", thing)]).send().await).await
     }
 
     /// The words of a text's language, or what a pattern matches in it.
@@ -178,8 +222,8 @@ mod browser {
         post(Request::post("/api/highlight"), body).await
     }
 
-    /// A part of a text, from a byte on: at most `length` bytes, cut at a character.
-    pub async fn content_part(address: &str, from: u64, length: u64) -> Result<String, Problem> {
+    /// A part of a text, from a byte on: at most `length` bytes, cut at characters. It begins where it says.
+    pub async fn content_part(address: &str, from: u64, length: u64) -> Result<(u64, String), Problem> {
         let last = from.saturating_add(length).saturating_sub(1);
         let response = Request::get(address)
             .header("Range", &format!("bytes={from}-{last}"))
@@ -195,10 +239,14 @@ mod browser {
             (200, Ok(from)) => bytes.get(from..).unwrap_or_default(),
             _ => bytes.as_slice(),
         };
-        Ok(match std::str::from_utf8(bytes) {
+        // The rest of a character that begins before.
+        let rest = bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
+        let bytes = bytes.get(rest..).unwrap_or_default();
+        let text = match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(error) => String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned(),
-        })
+        };
+        Ok((from + rest as u64, text))
     }
 
     /// A key that no other request has.

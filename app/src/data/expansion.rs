@@ -1,6 +1,7 @@
 //! Which rows the user has opened or closed: kept in the browser session, by what a row stands for.
 //!
-//! Only the user's action writes here. A row that nobody touched follows its default, which may depend on its state.
+//! Only the user's action writes here. A row that nobody touched follows its default, which may depend on its state. What
+//! the page opens on the way to something that the user goes to is open until the user closes it, and is not kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +17,19 @@ const STORAGE_KEY: &str = "expansion";
 #[cfg(feature = "hydrate")]
 const MOST: usize = 2_000;
 
+/// Of one row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Choice {
+    /// What the user chose.
+    user: Option<bool>,
+    /// Whether a way led through it since.
+    is_led: bool,
+}
+
 /// The choices of the user. A clone is another handle on them.
 #[derive(Clone)]
 pub struct Expansion {
-    choices: Arc<Mutex<HashMap<String, ArcRwSignal<Option<bool>>>>>,
+    choices: Arc<Mutex<HashMap<String, ArcRwSignal<Choice>>>>,
     /// While the page is printed everything is open: paper cannot be opened.
     is_printing: ArcRwSignal<bool>,
 }
@@ -44,7 +54,7 @@ pub fn key(node: &NodeId, block: Option<(&AttemptId, &BlockId)>) -> String {
 /// Whether one row is open, and how to change that.
 #[derive(Clone)]
 pub struct Open {
-    choice: ArcRwSignal<Option<bool>>,
+    choice: ArcRwSignal<Choice>,
     default: Signal<bool>,
     all: Expansion,
 }
@@ -64,16 +74,24 @@ impl Expansion {
         }
     }
 
+    /// Opens a row on the way to something. Nothing is kept of it.
+    pub fn lead(&self, key: &str) {
+        let choice = self.choice(key);
+        if !choice.with_untracked(|choice| choice.is_led) {
+            choice.update(|choice| choice.is_led = true);
+        }
+    }
+
     /// Whether the page is on its way to paper.
     #[cfg(feature = "hydrate")]
     pub fn is_printing(&self) -> bool {
         self.is_printing.get_untracked()
     }
 
-    fn choice(&self, key: &str) -> ArcRwSignal<Option<bool>> {
+    fn choice(&self, key: &str) -> ArcRwSignal<Choice> {
         let mut all = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(key.to_owned())
-            .or_insert_with(|| ArcRwSignal::new(None))
+            .or_insert_with(|| ArcRwSignal::new(Choice::default()))
             .clone()
     }
 
@@ -87,7 +105,7 @@ impl Expansion {
                 .and_then(|kept| protocol::from_json(&kept).ok())
                 .unwrap_or_default();
             for (key, open) in kept {
-                all.choice(&key).set(Some(open));
+                all.choice(&key).update(|choice| choice.user = Some(open));
             }
         });
         for (event, is_printing) in [("beforeprint", true), ("afterprint", false)] {
@@ -103,7 +121,7 @@ impl Expansion {
             let all = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
             let chosen = all
                 .iter()
-                .filter_map(|(key, choice)| Some((key.clone(), choice.get_untracked()?)));
+                .filter_map(|(key, choice)| Some((key.clone(), choice.get_untracked().user?)));
             chosen.take(MOST).collect()
         };
         if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(&chosen)) {
@@ -121,7 +139,11 @@ fn storage() -> Option<web_sys::Storage> {
 impl Open {
     /// Whether the row is open.
     pub fn get(&self) -> bool {
-        self.all.is_printing.get() || self.choice.get().unwrap_or_else(|| self.default.get())
+        if self.all.is_printing.get() {
+            return true;
+        }
+        let Choice { user, is_led } = self.choice.get();
+        is_led || user.unwrap_or_else(|| self.default.get())
     }
 
     /// The user's action: opens what is closed and closes what is open.
@@ -135,7 +157,10 @@ impl Open {
         if untrack(|| self.get()) == open {
             return;
         }
-        self.choice.set(Some(open));
+        self.choice.set(Choice {
+            user: Some(open),
+            is_led: false,
+        });
         #[cfg(feature = "hydrate")]
         self.all.keep();
     }
@@ -166,6 +191,24 @@ mod tests {
             row.toggle();
             default.set(true);
             assert!(!row.get());
+        });
+    }
+
+    #[test]
+    fn what_a_way_led_through_is_open_until_the_user_closes_it_and_is_no_choice() {
+        let owner = Owner::new();
+        owner.with(|| {
+            let expansion = Expansion::default();
+            let row = expansion.row("exec_1", Signal::stored(false));
+            row.toggle();
+            row.toggle();
+            expansion.lead("exec_1");
+            assert!(row.get());
+            assert_eq!(row.choice.get().user, Some(false));
+            row.toggle();
+            assert!(!row.get());
+            expansion.lead("exec_1");
+            assert!(row.get());
         });
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use protocol::api::{Problem, SessionList, SessionSummary};
 use protocol::id::{AttemptId, SessionId};
+use protocol::search::SearchAnswer;
 use protocol::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,42 @@ pub struct Lead {
     pub earlier: Option<Earlier>,
     /// A block or a node, by its id.
     pub thing: Option<String>,
+    /// What is searched for.
+    pub search: Option<String>,
+}
+
+/// The most hits that a page lists.
+pub const FOUND: u32 = 200;
+
+/// What was found for the words in an address.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The words.
+    pub query: String,
+    /// The hits.
+    pub answer: SearchAnswer,
+    /// Why there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+impl Found {
+    /// What became of a search.
+    pub fn of(query: &str, answer: Result<SearchAnswer, Problem>) -> Self {
+        let query = query.to_owned();
+        match answer {
+            Ok(answer) => Self {
+                query,
+                answer,
+                problem: None,
+            },
+            Err(problem) => Self {
+                query,
+                answer: SearchAnswer::default(),
+                problem: Some(problem),
+            },
+        }
+    }
 }
 
 /// The port in context.
@@ -163,6 +200,9 @@ pub struct SessionPage {
     /// The place that the address leads to, with the blocks before it in its window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Earlier>,
+    /// What was found for the words in the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
     /// What can be started.
     pub setup: Setup,
 }

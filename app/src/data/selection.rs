@@ -111,6 +111,11 @@ impl Selection {
         self.show(Part::Details, node, true);
     }
 
+    /// Shows a node in the details panel; the focus stays where it is.
+    pub fn show_details(self, node: NodeId) {
+        self.show(Part::Details, node, false);
+    }
+
     fn show(self, part: Part, node: NodeId, takes_focus: bool) {
         self.reveal.set(Some(Reveal {
             part,
@@ -141,12 +146,6 @@ impl Selection {
     /// What was asked for last. It stands until something else is asked for, so that what is drawn late knows it too.
     pub fn revealed(self) -> Option<Reveal> {
         self.reveal.get()
-    }
-
-    /// The node whose row was asked for last.
-    pub fn revealed_row(self) -> Option<NodeId> {
-        let reveal = self.reveal.get()?;
-        (reveal.part == Part::Content).then_some(reveal.node)
     }
 
     /// What was asked for is in view.

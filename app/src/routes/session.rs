@@ -14,12 +14,16 @@ use super::not_found::ProblemPage;
 use crate::content::block_list::Place;
 use crate::content::run_view::RunView;
 use crate::data::clock::PageClock;
+use crate::data::expansion::Expansion;
+use crate::data::guide::{Goal, Guide};
 use crate::data::live::Live;
 use crate::data::load;
 use crate::data::port::{Earlier, Lead, OPEN_RUNS, SessionPage};
 use crate::data::selection::{Selection, above};
 use crate::data::session_store::SessionStore;
 use crate::details::DetailsPanel;
+use crate::find::list::FoundList;
+use crate::find::{Find, FindBar};
 use crate::shell::composer::{Composer, Sending, Target};
 use crate::shell::connection::StreamProblems;
 use crate::shell::focus::Arrival;
@@ -46,19 +50,30 @@ pub fn SessionRoute() -> impl IntoView {
         })
     });
     // Selecting something on the page loads nothing anew.
-    let thing = query.with_untracked(|query| query.get("block").or_else(|| query.get("node")));
+    let (goal, search) = query.with_untracked(|query| {
+        let names = ["block", "node", "run"];
+        let goal = names.iter().find_map(|name| Goal::of_thing(&query.get(name)?));
+        (goal, query.get("q").filter(|words| !words.trim().is_empty()))
+    });
+    let thing = goal.as_ref().and_then(Goal::thing);
     let page = load::session(move || {
-        let (earlier, thing) = (earlier.get(), thing.clone());
-        (id.get(), Lead { earlier, thing })
+        let (earlier, thing, search) = (earlier.get(), thing.clone(), search.clone());
+        let lead = Lead {
+            earlier,
+            thing,
+            search,
+        };
+        (id.get(), lead)
     });
     view! {
         <Suspense fallback=Skeleton>
-            {move || Suspend::new(async move {
-                match page.await {
-                    Ok(page) => Either::Left(view! { <Session page/> }.into_any()),
+            {move || {
+                let goal = goal.clone();
+                Suspend::new(async move { match page.await {
+                    Ok(page) => Either::Left(view! { <Session page goal/> }.into_any()),
                     Err(problem) => Either::Right(view! { <ProblemPage problem/> }),
-                }
-            })}
+                }})
+            }}
         </Suspense>
     }
 }
@@ -83,15 +98,24 @@ fn Skeleton() -> impl IntoView {
 pub fn Session(
     /// What was loaded.
     page: Arc<SessionPage>,
+    /// What the address leads to.
+    #[prop(optional_no_strip)]
+    goal: Option<Goal>,
 ) -> impl IntoView {
     PageClock::use_context().begin(page.setup.server_now);
     let session = SessionStore::new(&page);
     let since = page.setup.server_now;
-    provide_context(Place(page.place.clone()));
+    provide_context(Place(page.place.clone().filter(|_| goal.is_none())));
+    let found = page.found.clone();
     drop(page);
     provide_context(session);
     let selection = selection(session);
     provide_context(selection);
+    let guide = Guide::default();
+    provide_context(guide);
+    if let Some((_, way)) = goal.and_then(|goal| goal.way(session)) {
+        guide.lead(&Expansion::use_context(), way);
+    }
     let live = Live::use_context();
     let connection = dynamic(move || live.state().as_str());
 
@@ -101,13 +125,20 @@ pub fn Session(
     let follow = Follow::new(is_busy.into());
     live.follow_sessions(since, move |summary| drop(session.update(summary)));
     Arrival::use_context().arrive(".main__scroll");
+    let find = Find::new(session, guide, follow);
+    provide_context(find);
     #[cfg(feature = "hydrate")]
     browser::start(selection, session);
+    let found = found.map(|found| {
+        let back = format!("/s/{}", untrack(|| session.session_id()));
+        view! { <FoundList found back/> }
+    });
 
     let keys = Page::Session {
         selection,
         follow,
         session,
+        find,
     };
     let placeholder = Signal::derive(move || {
         if is_busy.get() {
@@ -123,6 +154,7 @@ pub fn Session(
             <SessionTopbar session/>
             <TreePanel session/>
             <main class="main" id="main" tabindex="-1">
+                <FindBar find/>
                 <div
                     class="main__scroll content"
                     tabindex="0"
@@ -131,6 +163,7 @@ pub fn Session(
                     node_ref=follow.scroller
                 >
                     <div class="main__col" node_ref=follow.content>
+                        {found}
                         <ForEnumerate
                             each=move || runs.get()
                             key=|run| run.run_id().clone()

@@ -11,6 +11,7 @@ use leptos::prelude::*;
 use super::scroll::Follow;
 use crate::data::selection::Selection;
 use crate::data::session_store::SessionStore;
+use crate::find::Find;
 
 pub use sheet::{Keyboard, KeysButton};
 
@@ -31,6 +32,8 @@ pub enum Region {
     TreeSearch,
     /// The details panel.
     Details,
+    /// The bar that searches the content.
+    Find,
     /// Where a prompt is written.
     Composer,
 }
@@ -46,6 +49,7 @@ impl Region {
             Self::Tree => "Execution tree",
             Self::TreeSearch => "Search of the tree",
             Self::Details => "Details",
+            Self::Find => "Search of the content",
             Self::Composer => "Prompt",
         }
     }
@@ -61,6 +65,7 @@ impl Region {
             Self::Tree => &[Self::Tree, Self::Page],
             Self::TreeSearch => &[Self::TreeSearch],
             Self::Details => &[Self::Details, Self::Content, Self::Session, Self::Page],
+            Self::Find => &[Self::Find],
             Self::Composer => &[Self::Composer],
         }
     }
@@ -101,6 +106,10 @@ pub enum Command {
     Step(Step),
     /// From the field to what was found.
     Found,
+    /// Goes to the next hit.
+    NextHit,
+    /// Goes to the hit before.
+    PreviousHit,
     /// Empties the field.
     Clear,
 }
@@ -206,7 +215,13 @@ pub const BINDINGS: &[Binding] = {
         binding(R::Sessions, &[Plain("c")], C::Compose, "Write a prompt"),
         binding(R::Session, &[Plain("c")], C::Compose, "Write a prompt"),
         binding(R::Session, &[Plain("t")], C::Tree, "Go to the execution tree"),
-        binding(R::Session, &[Plain("/")], C::Search, "Search"),
+        binding(
+            R::Session,
+            &[Plain("/"), WithControl("f")],
+            C::Search,
+            "Search the content, also what is not in the page",
+        ),
+        binding(R::Session, &[Plain("F3")], C::NextHit, "Next hit of the search"),
         binding(
             R::Session,
             &[Plain("g"), Plain("End")],
@@ -294,6 +309,19 @@ pub const BINDINGS: &[Binding] = {
             "Locate the node in the tree",
         ),
         binding(R::Details, &[Plain("Escape")], C::Close, "Close the details"),
+        binding(
+            R::Find,
+            &[Plain("Enter"), Plain("ArrowDown"), Plain("F3")],
+            C::NextHit,
+            "Next hit; with Shift the one before",
+        ),
+        binding(R::Find, &[Plain("ArrowUp")], C::PreviousHit, "The hit before"),
+        binding(
+            R::Find,
+            &[Plain("Escape")],
+            C::Close,
+            "Close the search; Ctrl F here opens the browser's own",
+        ),
         binding(R::Composer, &[WithControl("Enter")], C::Send, "Send the prompt"),
     ]
 };
@@ -338,6 +366,8 @@ pub enum Page {
         follow: Follow,
         /// The session.
         session: SessionStore,
+        /// Its search.
+        find: Find,
     },
     /// A page without content.
     Other,
@@ -350,6 +380,7 @@ const SESSION: &[Region] = &[
     Region::Tree,
     Region::TreeSearch,
     Region::Details,
+    Region::Find,
     Region::Composer,
     Region::Page,
 ];

@@ -46,6 +46,12 @@ impl Follow {
         follow
     }
 
+    /// Follows no more: the reader goes somewhere else.
+    #[cfg(feature = "hydrate")]
+    pub fn leave(self) {
+        browser::stop(self);
+    }
+
     /// Goes to the bottom and follows from there.
     pub fn resume(self) {
         self.grown.set(0.0);

@@ -7,6 +7,7 @@ use super::keys::KeysButton;
 use super::status_chip::StatusChip;
 use super::stop::StopButton;
 use crate::data::session_store::SessionStore;
+use crate::find::FindForm;
 use crate::ui::dynamic::dynamic;
 use crate::ui::{Icon, IconName, ThemeSwitch};
 
@@ -63,6 +64,7 @@ pub fn SessionTopbar(
                 >
                     <Icon icon=IconName::Panel/>
                 </button>
+                <FindForm session/>
                 <KeysButton/>
                 <ThemeSwitch/>
             </div>

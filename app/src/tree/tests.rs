@@ -61,6 +61,7 @@ fn session(script: &Script) -> SessionStore {
         summary,
         snapshots: vec![snapshot],
         place: None,
+        found: None,
         setup: Setup::default(),
     })
 }
@@ -347,4 +348,23 @@ fn the_way_to_a_row_opens_run_model_and_call_and_leads_through_their_blocks() {
     assert_eq!(way.open, ["run_1", "call_9", "call_1/att_1/blk_exec_1", "call_1"]);
     assert_eq!(way.index_in(&"att_1".parse().unwrap()), Some(0));
     assert_eq!(way.index_in(&"att_2".parse().unwrap()), None);
+    assert_eq!(way.models, 2);
+    // The row of the last call is not here: the block in which it stands may be left out.
+    assert!(!way.is_whole);
+    assert!(Way::to(&script.state(), &node("exec_3")).is_whole);
+}
+
+#[test]
+fn the_way_to_what_stands_within_opens_the_row_too_and_unfolds_an_older_attempt() {
+    let script = script();
+    let within = Way::within(&script.state(), &node("exec_3"));
+    assert_eq!(within.open[..2], ["run_1", "exec_3"]);
+    let call = Way::to_block(&script.state(), &"blk_exec_1".parse().unwrap()).unwrap();
+    assert!(call.open.contains(&"call_1/att_1/blk_exec_1".to_owned()));
+    let mut later = script;
+    later.attempt("att_2", 1, protocol::state::AttemptReason::ErrorRetry, "demo");
+    let older = Way::to_block(&later.state(), &"blk_exec_1".parse().unwrap()).unwrap();
+    assert!(older.open.contains(&"att_1".to_owned()));
+    assert_eq!(older.index_in(&"att_1".parse().unwrap()), Some(0));
+    assert!(Way::to_block(&later.state(), &"blk_none".parse().unwrap()).is_none());
 }

@@ -1,7 +1,8 @@
 //! The port through which the page gets its data while it is rendered on the server.
 
 use app::data::port::{
-    DataPort, Earlier, Lead, PortFuture, SessionPage, SessionQuery, SessionsPage, WINDOW, window_of,
+    DataPort, Earlier, FOUND, Found, Lead, PortFuture, SessionPage, SessionQuery, SessionsPage, WINDOW,
+    window_of,
 };
 use protocol::fold::RunState;
 use protocol::id::SessionId;
@@ -9,6 +10,7 @@ use protocol::snapshot::Snapshot;
 
 use super::AppState;
 use super::error::ApiError;
+use super::search::{self, BESIDE};
 use super::{runs, sessions};
 
 /// Reads from this server's own store.
@@ -49,10 +51,18 @@ async fn read(state: &AppState, session: SessionId, lead: Lead) -> Result<Sessio
     } else if let Some(thing) = &lead.thing {
         place = add_thing(state, &mut snapshots, thing).await?;
     }
+    let found = match &lead.search {
+        Some(query) => {
+            let answer = search::find(state, &session, query, None, FOUND).await;
+            Some(Found::of(query, answer.map_err(|error| error.problem())))
+        }
+        None => None,
+    };
     Ok(SessionPage {
         summary,
         snapshots,
         place,
+        found,
         setup: sessions::setup_of(state),
     })
 }
@@ -87,8 +97,6 @@ async fn add_thing(
     snapshots: &mut [Snapshot],
     thing: &str,
 ) -> Result<Option<Earlier>, ApiError> {
-    /// So many blocks before it are added with it.
-    const BESIDE: u32 = 20;
     let is_there = snapshots.iter().any(|snapshot| {
         let mut nodes = snapshot.nodes.iter();
         let mut blocks = snapshot.blocks.iter();

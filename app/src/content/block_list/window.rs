@@ -166,6 +166,12 @@ impl Window {
         }
     }
 
+    /// Whether the block of an index is in the page.
+    pub(super) fn holds(&self, index: u32) -> bool {
+        let mut chunks = self.items.iter().filter(|item| !item.is_gap());
+        chunks.any(|item| item.index() <= index && index < item.end())
+    }
+
     /// The index after the last item.
     fn end(&self) -> u32 {
         self.items.last().map_or(self.start, Shown::end)

@@ -14,6 +14,8 @@ use crate::content::pieces::{CODE, Cut, MARKDOWN, Measure, PLAIN, PieceControls,
 use crate::content::registry::{self, Variant};
 use crate::content::scope::scoped;
 use crate::content::views::{Answer, Draw, Drawing, Form, Shape, ansi};
+#[cfg(feature = "hydrate")]
+use crate::data::guide::Guide;
 use crate::data::run_store::{Piece, RunStore};
 use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
 use crate::ui::{CopyButton, format};
@@ -33,6 +35,16 @@ pub fn OutputSection(
 ) -> impl IntoView {
     // Whether the text is shown as it came, though there is a view of it.
     let is_raw = RwSignal::new(false);
+    #[cfg(feature = "hydrate")]
+    {
+        let (guide, subject) = (Guide::use_context(), node_id.to_string());
+        crate::ui::dynamic::effect(move || {
+            let place = guide.place_in(&subject, Some(channel));
+            if place.is_some_and(|place| place.is_raw) {
+                is_raw.set(true);
+            }
+        });
+    }
     let shown = {
         let (run, node_id) = (run.clone(), node_id.clone());
         memo(move || {
@@ -119,6 +131,7 @@ fn SectionBody(
 ) -> impl IntoView {
     let address = format!("/api/nodes/{node_id}/output?channel={channel}");
     let prefix = scoped(format_args!("{node_id}-{channel}"));
+    let subject = node_id.to_string();
     let measure = measure(&form);
     let local = move |start: u64| {
         run.peek(|state| {
@@ -133,7 +146,9 @@ fn SectionBody(
         })
     };
     let extent = Signal::derive(move || shown.with(|shown| (shown.bytes, shown.total)));
-    let pieces = Pieces::new(address, extent, measure).with_local(Arc::new(local));
+    let pieces = Pieces::new(address, extent, measure)
+        .with_local(Arc::new(local))
+        .follow(subject, Some(channel));
     let has_more = memo(move || shown.with(|shown| shown.bytes < shown.total));
     let class = match &form {
         Form::Wrapped => "pre pre--wrap",

@@ -145,7 +145,7 @@ impl Script {
         }));
     }
 
-    pub(super) fn attempt(&mut self, id: &str, index: u32, reason: AttemptReason, provider: &str) {
+    pub(crate) fn attempt(&mut self, id: &str, index: u32, reason: AttemptReason, provider: &str) {
         self.attempt_of("call_1", id, index, reason, provider);
     }
 

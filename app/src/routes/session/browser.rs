@@ -8,7 +8,8 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, MouseEvent};
 
 use crate::data::expansion::Expansion;
-use crate::data::selection::{Part, Selection, Way};
+use crate::data::guide::{self, Goal, Guide};
+use crate::data::selection::{Part, Selection};
 use crate::data::session_store::SessionStore;
 use crate::shell::focus::{
     active, after_drawing, find, focus, focus_in_place, hide_drawer, scroll_to, show_drawer, toggle_of,
@@ -16,27 +17,30 @@ use crate::shell::focus::{
 use crate::ui::Listener;
 use crate::ui::dynamic::effect;
 
-/// For so many frames something may be on its way into the page: each level of what is opened takes some.
-const FRAMES: u32 = 30;
-
 pub(super) fn start(selection: Selection, session: SessionStore) {
     let query = use_query_map();
+    let (guide, expansion) = (Guide::use_context(), Expansion::use_context());
+    let means = move || guide::Means {
+        session,
+        selection,
+        guide,
+        expansion: expansion.clone(),
+    };
     // A link to a block leads there, once.
+    let to_block = means.clone();
     effect(move || {
         let block = query
             .with(|query| query.get("block"))
             .and_then(|block| block.parse::<BlockId>().ok());
         if let Some(block) = block {
-            after_drawing(move || {
-                find(&format!("#main [data-block-id=\"{block}\"]"))
-                    .iter()
-                    .for_each(scroll_to);
+            guide::go(to_block(), Goal::Block(block), |arrived| {
+                arrived.iter().for_each(|arrived| scroll_to(&arrived.element));
             });
         }
     });
-    let expansion = Expansion::use_context();
     // So does a link to a node.
     let opened_from = StoredValue::new_local(None::<Element>);
+    let to_node = means.clone();
     Effect::new(move |before: Option<Option<NodeId>>| {
         let node = selection.node();
         match (&node, before.flatten()) {
@@ -45,7 +49,7 @@ pub(super) fn start(selection: Selection, session: SessionStore) {
                     opened_from.set_value(active().filter(|element| !is_in_details(element)));
                 }
                 if selection.came_by_link(node) {
-                    seek(session, selection, node.clone(), false, FRAMES);
+                    seek(to_node(), node.clone(), false);
                     show_drawer("details");
                 }
             }
@@ -60,14 +64,14 @@ pub(super) fn start(selection: Selection, session: SessionStore) {
         };
         match reveal.part {
             Part::Content => {
-                open_way(session, &expansion, &reveal.node);
                 hide_drawer("tree");
-                seek(session, selection, reveal.node, reveal.takes_focus, FRAMES);
+                seek(means(), reveal.node, reveal.takes_focus);
             }
             Part::Details => {
                 show_drawer("details");
                 after_drawing(move || {
-                    if let Some(title) = find("#details [data-details-node]") {
+                    let title = find("#details [data-details-node]").filter(|_| reveal.takes_focus);
+                    if let Some(title) = title {
                         focus_in_place(&title);
                     }
                     selection.settle(&reveal.node);
@@ -108,41 +112,17 @@ fn links(selection: Selection) {
     on_cleanup(move || kept.dispose());
 }
 
-/// The user asked for a row: what is closed around it is opened.
-fn open_way(session: SessionStore, expansion: &Expansion, node: &NodeId) {
-    let Some(run) = untrack(|| session.run_of(node)) else {
-        return;
-    };
-    let way = run.peek(|state| Way::to(state, node));
-    for key in &way.open {
-        expansion.row(key, Signal::stored(false)).set(true);
-    }
-}
-
-/// Brings the row of a node into view, once it is in the page; where it does not come, the nearest row above it.
-fn seek(session: SessionStore, selection: Selection, node: NodeId, takes_focus: bool, frames: u32) {
-    let row = |node: &NodeId| find(&format!("#main [data-node-id=\"{node}\"]"));
-    request_animation_frame(move || {
-        let found = row(&node);
-        if found.is_none() && frames > 0 {
-            return seek(session, selection, node, takes_focus, frames - 1);
-        }
-        let near = found.or_else(|| {
-            let run = untrack(|| session.run_of(&node))?;
-            let way = run.peek(|state| Way::to(state, &node));
-            way.path.iter().find_map(row)
-        });
-        // What lies before it may still be drawn.
-        after_drawing(move || {
-            if let Some(row) = near {
-                let toggle = toggle_of(&row);
-                match (takes_focus, toggle) {
-                    (true, Some(toggle)) => drop(focus(&toggle)),
-                    _ => scroll_to(&row),
-                }
+/// Brings the row of a node into view; where it does not come, the nearest row above it.
+fn seek(means: guide::Means, node: NodeId, takes_focus: bool) {
+    let selection = means.selection;
+    guide::go(means, Goal::Node(node.clone()), move |arrived| {
+        if let Some(arrived) = arrived {
+            match (takes_focus, toggle_of(&arrived.element)) {
+                (true, Some(toggle)) => drop(focus(&toggle)),
+                _ => scroll_to(&arrived.element),
             }
-            selection.settle(&node);
-        });
+        }
+        selection.settle(&node);
     });
 }
 

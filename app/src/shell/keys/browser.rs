@@ -15,10 +15,20 @@ pub(super) fn start(page: Page, overlay: Overlay) {
     let on_key = window_event_listener(ev::keydown, move |event| {
         // What was handled where the focus is, and what is written in a field, is no key of the page.
         let focused = active();
-        if event.default_prevented() || focused.as_ref().is_some_and(is_field) || is_covered() {
+        if event.default_prevented() || is_covered() {
             return;
         }
-        let region = region(page, focused.as_ref());
+        let field = focused.as_ref().filter(|element| is_field(element));
+        let is_command = event.ctrl_key() || event.meta_key();
+        let region = match field {
+            None => region(page, focused.as_ref()),
+            // Nothing is written by such a key: the session's hold in its prompt too.
+            Some(field) if is_command && field.id() == "say" => match page {
+                Page::Session { .. } => Region::Session,
+                Page::Sessions | Page::Other => return,
+            },
+            Some(_) => return,
+        };
         let Some(command) = pressed(region, &event) else {
             return;
         };
@@ -43,6 +53,7 @@ fn region(page: Page, focused: Option<&Element>) -> Region {
         Page::Sessions => Region::Sessions,
         Page::Session { .. } if is_in("#tree [role=tree]") => Region::Tree,
         Page::Session { .. } if is_in("#details") => Region::Details,
+        Page::Session { .. } if is_in(".find") => Region::Find,
         Page::Session { .. } => Region::Content,
     }
 }
@@ -54,7 +65,13 @@ fn act(page: Page, overlay: Overlay, region: Region, command: Command, focused: 
         (Command::NextRow, _) => return step(region, focused, 1),
         (Command::PreviousRow, _) => return step(region, focused, -1),
         (Command::Compose, _) => return find("#say").is_some_and(|field| focus(&field)),
-        (Command::Search, Page::Session { .. }) => return search(),
+        (Command::Search, Page::Session { find, .. }) => find.open(),
+        (Command::NextHit, Page::Session { find, .. }) => {
+            if find.is_open() {
+                find.step(1);
+            }
+            return find.is_open();
+        }
         (Command::Search, _) => return find("[role=search] input").is_some_and(|field| focus(&field)),
         (Command::Tree, _) => return go_to_tree(),
         (Command::Close, Page::Session { selection, .. }) => return close(selection),
@@ -152,15 +169,6 @@ fn node_of(element: &Element, session: SessionStore) -> Option<NodeId> {
     let runs = untrack(|| session.runs());
     runs.iter()
         .find_map(|run| run.peek(|state| state.block(&block).map(|block| block.node_id.clone())))
-}
-
-/// The search of the content where it has one, else that of the tree.
-fn search() -> bool {
-    if let Some(field) = find("#main input[type=search]") {
-        return focus(&field);
-    }
-    show_drawer("tree");
-    find("#tree-search").is_some_and(|field| focus(&field))
 }
 
 fn go_to_tree() -> bool {

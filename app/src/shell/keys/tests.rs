@@ -10,6 +10,7 @@ const REGIONS: &[Region] = &[
     Region::Tree,
     Region::TreeSearch,
     Region::Details,
+    Region::Find,
     Region::Composer,
 ];
 

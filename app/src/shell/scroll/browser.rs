@@ -64,7 +64,7 @@ fn hold(follow: Follow, until: f64) {
     });
 }
 
-fn stop(follow: Follow) {
+pub(super) fn stop(follow: Follow) {
     follow.is_asked.try_set_value(false);
     if follow.is_following.try_get_untracked() == Some(true) {
         follow.grown.set(0.0);

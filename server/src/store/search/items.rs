@@ -190,7 +190,9 @@ impl<'a> Walk<'a> {
             }
         };
         push(SearchField::Name, node.name.clone());
-        push(SearchField::Title, node.title.clone());
+        if node.title != node.name {
+            push(SearchField::Title, node.title.clone());
+        }
         let end = node.state.end();
         if let Some(error) = end.and_then(|end| end.error.as_ref()) {
             push(SearchField::Error, error_words(error));

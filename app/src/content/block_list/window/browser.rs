@@ -7,7 +7,8 @@ use web_sys::Element;
 
 use super::{Loader, Shown, Side, USUAL, items, start_before};
 use crate::data::api;
-use crate::data::selection::{Selection, Way};
+use crate::data::guide::Guide;
+use crate::data::selection::Part;
 use crate::ui::dynamic::effect;
 
 /// So many blocks are loaded at once.
@@ -52,21 +53,14 @@ impl Loader {
         });
     }
 
-    /// Draws the block through which the way leads to a row that was asked for.
-    pub(in super::super) fn lead(self, selection: Selection) {
+    /// Draws the block through which a way leads, in a part of the page.
+    pub(in super::super) fn lead(self, guide: Guide, part: Part) {
         effect(move || {
-            let Some(node) = selection.revealed_row() else {
+            let attempt = self.attempt_id.get_value();
+            let Some(index) = guide.index_in(&attempt, part) else {
                 return;
             };
-            let (run, attempt) = (self.run.get_value(), self.attempt_id.get_value());
-            let Some(index) = run.peek(|state| Way::to(state, &node).index_in(&attempt)) else {
-                return;
-            };
-            let is_drawn = self.shown.with_untracked(|window| {
-                let mut chunks = window.items.iter().filter(|item| !item.is_gap());
-                chunks.any(|item| item.index() <= index && index < item.end())
-            });
-            if !is_drawn {
+            if !self.shown.with_untracked(|window| window.holds(index)) {
                 let start = self
                     .read
                     .with_untracked(|(chunks, gaps)| start_before(chunks, gaps, index.saturating_add(1)));
