@@ -131,7 +131,7 @@ suite("keyboard", { speed: 20 }, (test) => {
       await from.content();
       await press("/");
       await focusOn(page, "#find");
-      await page.locator("#find").fill("list_dir");
+      await page.locator("#find").fill("acorn");
       await until("it is found", async () => /hits/.test(await page.locator(".find__count").innerText()));
     };
     const stepsOn = async (cap) => {

@@ -153,6 +153,8 @@ pub struct Guide {
     left_out: StoredValue<Option<(u64, u64)>>,
     /// Whether its piece is on its way.
     is_loading: StoredValue<bool>,
+    /// The block or node that the page was loaded for: what is not here of it is nowhere.
+    loaded: StoredValue<Option<String>>,
 }
 
 impl Default for Guide {
@@ -162,6 +164,7 @@ impl Default for Guide {
             text: RwSignal::new(None),
             left_out: StoredValue::new(None),
             is_loading: StoredValue::new(false),
+            loaded: StoredValue::new(None),
         }
     }
 }
@@ -170,6 +173,18 @@ impl Guide {
     /// The one in context, or one that leads nowhere.
     pub fn use_context() -> Self {
         use_context().unwrap_or_default()
+    }
+
+    /// For a page that was loaded with what leads to a block or node.
+    pub fn new(loaded: Option<String>) -> Self {
+        let guide = Self::default();
+        guide.loaded.set_value(loaded);
+        guide
+    }
+
+    /// Whether the page was loaded for this block or node.
+    pub fn is_loaded_for(self, thing: &str) -> bool {
+        self.loaded.with_value(|loaded| loaded.as_deref() == Some(thing))
     }
 
     /// Opens a way and has it drawn. Beyond the levels that the content shows it is drawn in the details.

@@ -111,7 +111,7 @@ pub fn Session(
     provide_context(session);
     let selection = selection(session);
     provide_context(selection);
-    let guide = Guide::default();
+    let guide = Guide::new(goal.as_ref().and_then(Goal::thing));
     provide_context(guide);
     if let Some((_, way)) = goal.and_then(|goal| goal.way(session)) {
         guide.lead(&Expansion::use_context(), way);

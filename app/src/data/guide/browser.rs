@@ -62,7 +62,7 @@ pub fn go(means: Means, goal: Goal, then: impl FnOnce(Option<Arrived>) + 'static
         return start(known, goal);
     }
     leptos::task::spawn_local(async move {
-        if let Some(thing) = goal.thing() {
+        if let Some(thing) = goal.thing().filter(|thing| !guide.is_loaded_for(thing)) {
             load(session, &thing).await;
         }
         // What cannot be loaded now is led to as far as it is known.
