@@ -28,4 +28,4 @@ pub mod words;
 
 #[cfg(test)]
 #[cfg(feature = "ssr")]
-pub(crate) mod tests;
+mod tests;

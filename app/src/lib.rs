@@ -10,6 +10,8 @@ pub mod content;
 pub mod data;
 pub mod details;
 pub mod find;
+#[cfg(any(test, debug_assertions))]
+pub mod fixtures;
 #[cfg(feature = "hydrate")]
 mod highlight;
 pub mod markdown;
@@ -86,10 +88,34 @@ pub fn App() -> impl IntoView {
         <Title text="Runloom"/>
         <Router>
             <a class="skip" href="#main" rel="external">"Skip to content"</a>
-            <Routes fallback=|| view! { <NotFound/> }>
-                <Route path=path!("/") view=SessionsRoute ssr=SsrMode::Async/>
-                <Route path=path!("/s/:session") view=SessionRoute ssr=SsrMode::Async/>
-            </Routes>
+            <Pages/>
         </Router>
+    }
+}
+
+/// The routes of what is shipped.
+#[cfg(not(debug_assertions))]
+#[component]
+fn Pages() -> impl IntoView {
+    view! {
+        <Routes fallback=|| view! { <NotFound/> }>
+            <Route path=path!("/") view=SessionsRoute ssr=SsrMode::Async/>
+            <Route path=path!("/s/:session") view=SessionRoute ssr=SsrMode::Async/>
+        </Routes>
+    }
+}
+
+/// The same, and those of a development build.
+#[cfg(debug_assertions)]
+#[component]
+fn Pages() -> impl IntoView {
+    use fixtures::page::{FixtureIndex, FixtureRoute};
+    view! {
+        <Routes fallback=|| view! { <NotFound/> }>
+            <Route path=path!("/") view=SessionsRoute ssr=SsrMode::Async/>
+            <Route path=path!("/s/:session") view=SessionRoute ssr=SsrMode::Async/>
+            <Route path=path!("/fixtures") view=FixtureIndex ssr=SsrMode::Async/>
+            <Route path=path!("/fixtures/:name") view=FixtureRoute ssr=SsrMode::Async/>
+        </Routes>
     }
 }

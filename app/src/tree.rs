@@ -222,7 +222,7 @@ fn TreeItems(tree: Tree) -> impl IntoView {
     let own_stop = dynamic(move || {
         let is_there =
             stop.with(|stop| keys.with(|keys| stop.as_ref().is_some_and(|key| keys.contains(key))));
-        if is_there { "-1" } else { "0" }
+        if is_there || count.get() == 0 { "-1" } else { "0" }
     });
     #[cfg(feature = "hydrate")]
     let (on_key, on_focus) = (browser::on_key(tree), browser::on_focus(tree));
@@ -241,7 +241,7 @@ fn TreeItems(tree: Tree) -> impl IntoView {
             {before}
             <div
                 role=dynamic(move || (count.get() > 0).then_some("tree"))
-                aria-label="Runs and nodes"
+                aria-label=dynamic(move || (count.get() > 0).then_some("Runs and nodes"))
                 tabindex=own_stop
                 on:keydown=on_key
                 on:focusin=on_focus

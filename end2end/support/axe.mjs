@@ -2,11 +2,15 @@
 
 import axe from "axe-core";
 
-/** Findings that are serious or critical. The page's policy lets no further script in: the debugger does not ask it. */
-export async function serious(page) {
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() =>
-    globalThis.axe.run(document, { resultTypes: ["violations"] }),
+/**
+ * Findings that are serious or critical, by all rules or those that are named. The page's policy lets no further script in:
+ * the debugger does not ask it.
+ */
+export async function serious(page, rules = null) {
+  await page.evaluate(`globalThis.axe ?? (() => { ${axe.source} })()`);
+  const { violations } = await page.evaluate(
+    (runOnly) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(runOnly && { runOnly }) }),
+    rules,
   );
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")

@@ -7,13 +7,9 @@ import { live, runIn, runWith } from "../support/content.mjs";
 import { drawn } from "../support/frames.mjs";
 import { suite } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
+import { PHONE, WIDE, walk } from "../support/walk.mjs";
 
-const WIDE = { viewport: { width: 1440, height: 900 } };
-const SIZES = [
-  { width: 1440, height: 900 },
-  { width: 390, height: 844 },
-];
-const SCHEMES = ["light", "dark"];
+const AT_WIDE = { viewport: WIDE };
 const NOT_FOUND = [/status of 404/];
 const TOKEN = "a-token-that-is-long-enough";
 
@@ -24,21 +20,15 @@ async function finished(server, prompt) {
 }
 
 /** What axe finds at an address, at each size and in each scheme, after something was done there. */
-async function findings(desk, what, path, act = async () => {}) {
-  const found = [];
-  for (const viewport of SIZES) {
-    const { page, context } = await desk.viewer({ viewport });
-    await page.goto(desk.server.url + path);
-    await act(page);
-    for (const colorScheme of SCHEMES) {
-      await page.emulateMedia({ colorScheme });
-      await drawn(page);
-      await desk.picture(page, `access-${what}-${viewport.width}-${colorScheme}`);
-      for (const violation of await serious(page)) found.push(`${what} ${viewport.width} ${colorScheme}: ${JSON.stringify(violation)}`);
-    }
-    await context.close();
-  }
-  return found;
+function findings(desk, what, path, act) {
+  return walk(desk, what, path, {
+    sizes: [WIDE, PHONE],
+    act,
+    look: async (page, { where }) => {
+      await desk.picture(page, `access-${where}`);
+      return serious(page);
+    },
+  });
 }
 
 suite("access", { speed: 20 }, (test) => {
@@ -103,7 +93,7 @@ suite("access", { speed: 20 }, (test) => {
   test("start and end of a run are announced once each, and no token is", async ({ server, simulator, open }) => {
     await simulator.arm("welcome:reasoning", "welcome:middle");
     const { session } = await finished(server, "Hello");
-    const page = await open(`/s/${session}`, WIDE);
+    const page = await open(`/s/${session}`, AT_WIDE);
     await page.evaluate(() => {
       const region = document.querySelector("#main > [role=status]");
       const said = [];
@@ -138,17 +128,17 @@ suite("access", { speed: 20 }, (test) => {
     await simulator.reached("slow:middle");
     const moving = (page) =>
       page.evaluate(() => document.getAnimations().filter((animation) => animation.playState === "running").length);
-    const page = await open(`/s/${session}`, { ...WIDE, reducedMotion: "reduce" });
+    const page = await open(`/s/${session}`, { ...AT_WIDE, reducedMotion: "reduce" });
     await runWith(page, "takes its time");
     await drawn(page);
     assert.equal(await moving(page), 0);
-    const usual = await open(`/s/${session}`, { ...WIDE, reducedMotion: "no-preference" });
+    const usual = await open(`/s/${session}`, { ...AT_WIDE, reducedMotion: "no-preference" });
     await until("without it something does", async () => (await moving(usual)) > 0);
   });
 
   test("on paper stands the content alone, with everything opened, and afterwards all is as it was", async ({ server, open }) => {
     const { session } = await finished(server, "welcome");
-    const page = await open(`/s/${session}`, WIDE);
+    const page = await open(`/s/${session}`, AT_WIDE);
     const bodies = page.locator("#main [data-block-id] > .row__body");
     const count = await bodies.count();
     const opened = async () => {
@@ -177,7 +167,7 @@ suite("access", { speed: 20 }, (test) => {
   test("without script a row keeps its columns", async ({ server, open }) => {
     const { session } = await finished(server, "welcome");
     const places = async (options) => {
-      const page = await open(`/s/${session}`, { ...WIDE, ...options });
+      const page = await open(`/s/${session}`, { ...AT_WIDE, ...options });
       return page.locator('#main [data-block-kind="tool_ref"] > .row__toggle').first().evaluate((row) => {
         const left = row.getBoundingClientRect().left;
         return [...row.children].map((part) => [part.classList[0], Math.round(part.getBoundingClientRect().left - left)]);

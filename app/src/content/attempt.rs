@@ -123,8 +123,8 @@ fn Boundary(run: RunStore, before: AttemptId, after: AttemptId) -> impl IntoView
                     {right.3.map(|kept| view! { <span>{kept}</span> })}
                     <span>{left.2}</span>
                 </span>
-                <span class="boundary__arrow" title=step><Icon icon/></span>
                 <span class="boundary__side">
+                    <span class="boundary__arrow" title=step><Icon icon/></span>
                     <b>{right.0}</b>
                     <span>{right.1}</span>
                     <span>{right.2}</span>
@@ -234,6 +234,8 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
         run.attempt(&attempt_id, |attempt| {
             let end = attempt.state.end()?;
             let state = words::attempt_state(end.status);
+            let is_stopped =
+                end.error.is_none() && end.stop_reason.as_deref().and_then(words::stop_reason).is_some();
             let said = match (
                 &end.error,
                 end.stop_reason.as_deref().and_then(words::stop_reason),
@@ -274,7 +276,13 @@ fn AttemptEnd(run: RunStore, attempt_id: AttemptId) -> impl IntoView {
                     return None;
                 }
             };
-            Some((state.icon(), said))
+            // A tick would say that all is there.
+            let icon = if is_stopped {
+                IconName::NoticeCut
+            } else {
+                state.icon()
+            };
+            Some((icon, said))
         })
         .flatten()
     });

@@ -180,26 +180,38 @@ pub fn stream_chip(run: &RunStore, node_id: &NodeId, bare: bool) -> impl IntoVie
         }),
     });
     let is_live = memo(move || settled.get().is_none() && !is_lost.get() && stream.with(Option::is_some));
-    let rate = Signal::derive(move || {
-        let rate = stream.with(|stream| stream.as_ref().and_then(|stream| stream.tokens_per_second));
-        is_live.get().then(|| rate.unwrap_or(0.0).max(0.0).round() as u64)
-    });
-    let age = move |read: fn(&protocol::model::StreamState) -> Option<i64>| {
-        stream
-            .with(|stream| stream.as_ref().and_then(read))
-            .map_or("–".to_owned(), |at| {
-                crate::ui::format::duration(clock.since(at))
+    let is_doing = move |activities: &[StreamActivity]| {
+        is_live.get()
+            && stream.with(|stream| {
+                stream
+                    .as_ref()
+                    .is_some_and(|stream| activities.contains(&stream.state))
             })
     };
+    // While nothing is to come, a rate and an age say nothing.
+    let rate = Signal::derive(move || {
+        let rate = stream.with(|stream| stream.as_ref().and_then(|stream| stream.tokens_per_second));
+        is_doing(&[StreamActivity::Streaming, StreamActivity::Silent])
+            .then(|| rate.unwrap_or(0.0).max(0.0).round() as u64)
+    });
+    let age = move |name: &str, read: fn(&protocol::model::StreamState) -> Option<i64>| {
+        let at = stream.with(|stream| stream.as_ref().and_then(read))?;
+        Some(format!("{name} {}", crate::ui::format::duration(clock.since(at))))
+    };
     let slots = Signal::derive(move || {
-        if is_live.get() && !bare {
-            vec![
-                format!("byte {}", age(|stream| stream.last_byte_at)),
-                format!("content {}", age(|stream| stream.last_content_at)),
-            ]
-        } else {
-            Vec::new()
+        let is_awaited = is_doing(&[
+            StreamActivity::WaitingFirstToken,
+            StreamActivity::Streaming,
+            StreamActivity::Silent,
+        ]);
+        if !is_awaited || bare {
+            return Vec::new();
         }
+        let ages = [
+            age("byte", |stream| stream.last_byte_at),
+            age("content", |stream| stream.last_content_at),
+        ];
+        ages.into_iter().flatten().collect()
     });
     view! { <StreamChip state words rate slots bare/> }
 }

@@ -52,8 +52,9 @@ pub fn Notices(
         let count = unknown.get();
         (count > 0).then(|| {
             let detail = format!(
-                "{} kept in the record as they came.",
-                super::words::counted(count, "op")
+                "{} kept in the record as {} came.",
+                super::words::counted(count, "op"),
+                if count == 1 { "it" } else { "they" }
             );
             view! { <NoticeBox warning=false title="Not known to this version." detail/> }
         })

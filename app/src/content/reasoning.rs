@@ -94,8 +94,12 @@ fn Row(run: RunStore, block_id: BlockId, time: Signal<String>) -> impl IntoView 
             } else {
                 words::last_line
             };
-            run.content(&block_id, |text| line(text, LINE))
-                .unwrap_or_default()
+            let line = run.content(&block_id, |text| words::unmarked(&line(text, LINE)));
+            match line {
+                Some(line) if !line.is_empty() => line,
+                _ if finished.get() => String::new(),
+                _ => "Thinking …".to_owned(),
+            }
         })
     };
     let body_id = scoped(format_args!("body-{block_id}"));

@@ -1,7 +1,6 @@
 //! Components rendered to HTML, from the ops that a run really consists of.
 
 mod chip;
-pub(crate) mod fixture;
 mod going_on;
 mod views;
 
@@ -17,8 +16,8 @@ use crate::data::clock::PageClock;
 use crate::data::expansion::Expansion;
 use crate::data::run_store::RunStore;
 use crate::details::NodeDetails;
+use crate::fixtures::script::{Script, node};
 use crate::ui::StateKind;
-use fixture::{Script, node};
 
 /// The run as its session's page shows it.
 fn page(script: &Script) -> String {
@@ -262,7 +261,7 @@ fn what_others_wrote_is_text_and_never_markup() {
     );
     script.output("exec_1", Channel::Result, hostile);
     script.fail("exec_1", hostile);
-    script.notice(hostile);
+    script.notice("provider_mismatch", hostile);
     for html in [page(&script), details(&script, "exec_1")] {
         for forbidden in ["<img", "<script", "</script", "style="] {
             assert!(!html.contains(forbidden), "{forbidden}: {html}");

@@ -104,10 +104,10 @@ pub fn ToolRow(
     });
     let meta_words = dynamic_view(move || match meta.get() {
         Meta::Words(words) => Either::Left(words),
+        // A file that is written anew loses nothing.
         Meta::Change(change) => Either::Right(view! {
             <span class="plus">{format!("+{}", change.added)}</span>
-            " "
-            <span class="minus">{format!("−{}", change.removed)}</span>
+            {(change.removed > 0).then(|| view! { " "<span class="minus">{format!("−{}", change.removed)}</span> })}
         }),
     });
     let bar = dynamic_view(move || {

@@ -201,6 +201,14 @@ pub fn first_line(text: &str, most: usize) -> String {
     )
 }
 
+/// A line of Markdown without the marks that are read as such: those of strong words, of code and of headings.
+pub fn unmarked(line: &str) -> String {
+    line.trim_start_matches('#')
+        .trim_start()
+        .replace("**", "")
+        .replace('`', "")
+}
+
 /// The last line of a text that says anything, at most so many characters. Looks at the end of the text only.
 pub fn last_line(text: &str, most: usize) -> String {
     let tail = &text[text.floor_char_boundary(text.len().saturating_sub(4_096))..];
@@ -240,6 +248,15 @@ mod tests {
         assert_eq!(first_line("\n \n x\u{1b}y\nz", 10), "x y");
         assert_eq!(last_line("a\nb é\n\n", 10), "b é");
         assert_eq!(last_line(&"é".repeat(5_000), 3), "ééé…");
+    }
+
+    #[test]
+    fn a_line_of_markdown_is_read_without_its_marks() {
+        assert_eq!(
+            unmarked("## The **order** of `a` and 2 * 3"),
+            "The order of a and 2 * 3"
+        );
+        assert_eq!(unmarked("#"), "");
     }
 
     #[test]

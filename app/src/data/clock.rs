@@ -34,6 +34,15 @@ impl PageClock {
         }
     }
 
+    /// A clock that stands at a time for good, in a zone of its own: UTC.
+    #[cfg(any(test, debug_assertions))]
+    pub fn standing_at(now: Timestamp) -> Self {
+        Self {
+            zone: RwSignal::new(Some(0)),
+            ..Self::starting_at(now)
+        }
+    }
+
     /// The server's time, in milliseconds since the Unix epoch; readers are told as it goes on.
     ///
     /// A page whose reader has left while the server draws it has no clock any more; nobody sees what is drawn then.

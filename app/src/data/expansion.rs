@@ -65,6 +65,16 @@ impl Expansion {
         use_context().unwrap_or_default()
     }
 
+    /// Choices to begin with: these rows are open. They are not kept.
+    #[cfg(any(test, debug_assertions))]
+    pub fn with_open(keys: impl IntoIterator<Item = String>) -> Self {
+        let all = Self::default();
+        for key in keys {
+            all.choice(&key).set(Some(true));
+        }
+        all
+    }
+
     /// A row by its key, with what holds until the user chooses.
     pub fn row(&self, key: &str, default: impl Into<Signal<bool>>) -> Open {
         Open {

@@ -21,6 +21,9 @@ pub struct Live {
         expect(dead_code, reason = "only the browser hears from the server")
     )]
     clock: PageClock,
+    /// Whether it is only shown: then nothing is followed.
+    #[cfg(any(test, debug_assertions))]
+    stands: bool,
 }
 
 impl Live {
@@ -30,6 +33,8 @@ impl Live {
             state: RwSignal::new(ConnectionState::default()),
             problems: RwSignal::new(Vec::new()),
             clock,
+            #[cfg(any(test, debug_assertions))]
+            stands: false,
         };
         #[cfg(feature = "hydrate")]
         browser::begin(live);
@@ -42,16 +47,31 @@ impl Live {
             state: RwSignal::new(ConnectionState::default()),
             problems: RwSignal::new(Vec::new()),
             clock: PageClock::use_context(),
+            #[cfg(any(test, debug_assertions))]
+            stands: false,
         })
     }
 
-    /// A connection that stands like this.
-    #[cfg(test)]
-    pub(crate) fn standing(state: ConnectionState) -> Self {
+    /// A connection that stands like this and follows nothing.
+    #[cfg(any(test, debug_assertions))]
+    pub fn standing(state: ConnectionState) -> Self {
         Self {
             state: RwSignal::new(state),
-            ..Self::use_context()
+            problems: RwSignal::new(Vec::new()),
+            clock: PageClock::use_context(),
+            stands: true,
         }
+    }
+
+    /// Whether it follows what it is asked to.
+    #[cfg(any(test, debug_assertions))]
+    fn is_followed(self) -> bool {
+        !self.stands
+    }
+
+    #[cfg(not(any(test, debug_assertions)))]
+    fn is_followed(self) -> bool {
+        true
     }
 
     /// How the page is connected.
@@ -86,16 +106,20 @@ impl Live {
     /// Follows a run from where its state stands, until the reactive owner ends.
     pub fn follow(self, run: &RunStore) {
         #[cfg(feature = "hydrate")]
-        browser::follow(run);
+        if self.is_followed() {
+            browser::follow(run);
+        }
         #[cfg(not(feature = "hydrate"))]
-        let _ = run;
+        let _ = (self.is_followed(), run);
     }
 
     /// Hears of sessions that changed since a time by the server's clock (that of what is shown), and of those that
     /// change, until the reactive owner ends.
     pub fn follow_sessions(self, since: Timestamp, heard: impl Fn(SessionSummary) + 'static) {
         #[cfg(feature = "hydrate")]
-        browser::follow_sessions(since, heard);
+        if self.is_followed() {
+            browser::follow_sessions(since, heard);
+        }
         #[cfg(not(feature = "hydrate"))]
         drop((since, heard));
     }

@@ -80,7 +80,7 @@ pub fn SessionRoute() -> impl IntoView {
 
 /// While a session is loaded.
 #[component]
-fn Skeleton() -> impl IntoView {
+pub fn Skeleton() -> impl IntoView {
     view! {
         <main class="page" id="main" tabindex="-1" aria-busy="true">
             <span class="sr-only" role="status">"Loading"</span>

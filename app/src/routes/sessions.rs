@@ -106,7 +106,7 @@ fn DemoNote() -> impl IntoView {
     view! {
         <div class="demo">
             <span class="tag tag--warn"><Icon icon=IconName::Key small=true/>"demo provider"</span>
-            <span>"Replies come from the built-in simulator. For a real model set a key and restart:"</span>
+            <span>"The built-in simulator answers. For a real model, restart with a key:"</span>
             <code class="mono">"ANTHROPIC_API_KEY=… runloom serve"</code>
             <span class="muted">"or OPENAI_API_KEY"</span>
         </div>

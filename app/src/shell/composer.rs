@@ -7,6 +7,7 @@ use leptos::html::{Form, Select, Textarea};
 use leptos::prelude::*;
 use protocol::api::Problem;
 
+use crate::content::scope::scoped;
 use crate::data::connection::{ConnectionState, UNREACHABLE};
 use crate::data::live::Live;
 use crate::data::port::{ModelChoice, Setup};
@@ -79,6 +80,16 @@ impl Sending {
         }
     }
 
+    /// One that stands like this.
+    #[cfg(any(test, debug_assertions))]
+    pub fn standing(is_busy: bool, problem: Option<Problem>) -> Self {
+        Self {
+            is_busy: RwSignal::new(is_busy),
+            problem: RwSignal::new(problem),
+            ..Self::new()
+        }
+    }
+
     /// Whether something is on its way.
     pub fn is_busy(self) -> bool {
         self.is_busy.get()
@@ -113,6 +124,7 @@ pub fn Composer(
     #[prop(optional, into)]
     on_sent: Option<Callback<()>>,
 ) -> impl IntoView {
+    let id = scoped("say");
     let form = NodeRef::<Form>::new();
     let text = NodeRef::<Textarea>::new();
     let model = NodeRef::<Select>::new();
@@ -149,9 +161,9 @@ pub fn Composer(
     });
     view! {
         <form class="composer" method="post" action=action node_ref=form on:submit=on_submit>
-            <label class="sr-only" for="say">"Prompt"</label>
+            <label class="sr-only" for=id.clone()>"Prompt"</label>
             <textarea
-                id="say"
+                id=id
                 name="prompt"
                 rows=rows
                 required=true

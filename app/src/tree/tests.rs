@@ -6,13 +6,13 @@ use protocol::state::{Channel, NodeKind, NodeStatus};
 use super::list::{Branch, Key, List, Query};
 use super::step::{Follow, Outcome, step, typed};
 use super::{Tree, TreePanel, facts};
-use crate::content::tests::fixture::{Script, node};
 use crate::data::clock::PageClock;
 use crate::data::expansion::Expansion;
 use crate::data::port::{SessionPage, Setup};
 use crate::data::run_store::RunStore;
 use crate::data::selection::{Selection, Way, above};
 use crate::data::session_store::SessionStore;
+use crate::fixtures::script::{Script, node};
 use crate::shell::keys::Step;
 
 /// `answer` with a read that failed and a program that called twice.

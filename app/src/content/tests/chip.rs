@@ -4,13 +4,13 @@ use leptos::prelude::*;
 use protocol::model::StreamState;
 use protocol::state::StreamActivity;
 
-use super::fixture::{Script, node};
 use super::words;
 use crate::content::model_row::stream_chip;
 use crate::data::clock::PageClock;
 use crate::data::connection::ConnectionState;
 use crate::data::live::Live;
 use crate::data::run_store::RunStore;
+use crate::fixtures::script::{Script, node};
 
 /// The chip of a stream that said this at 90 s, as a page with this connection shows it at 100 s.
 fn chip(activity: StreamActivity, connection: ConnectionState) -> String {

@@ -2,8 +2,8 @@
 
 use protocol::state::{AttemptReason, AttemptStatus, BlockStatus, RunStatus};
 
-use super::fixture::Script;
 use super::{page, words};
+use crate::fixtures::script::Script;
 
 #[test]
 fn a_boundary_says_number_provider_reason_and_what_is_kept() {

@@ -2,8 +2,8 @@
 
 use protocol::state::{Channel, NodeStatus};
 
-use super::fixture::Script;
 use super::{details, page, tag, words};
+use crate::fixtures::script::Script;
 
 /// One node as the details panel shows it, without the framework's marks.
 fn shown(script: &Script) -> String {

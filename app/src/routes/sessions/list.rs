@@ -252,7 +252,7 @@ fn time_words(at: Timestamp, clock: PageClock) -> String {
 /// What a run is at, or how it ended.
 fn now_words(run: &RunSummary) -> String {
     match (&run.error, run.status) {
-        (Some(error), RunStatus::Failed) => words::first_line(&error.message, 200),
+        (Some(error), RunStatus::Failed) => words::capitalised(&words::first_line(&error.message, 200)),
         (_, RunStatus::Interrupted) => "Its owner went away. What came is kept.".to_owned(),
         (_, RunStatus::Cancelled) => "Stopped by a person. What came is kept.".to_owned(),
         (_, RunStatus::Succeeded) => format!("Answered by {}", run.model),
