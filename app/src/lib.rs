@@ -75,6 +75,7 @@ pub fn App() -> impl IntoView {
     {
         clock.start();
         expansion.start();
+        ui::stepped::start();
     }
     provide_context(clock);
     provide_context(expansion);

@@ -10,6 +10,8 @@ pub mod icon;
 #[cfg(feature = "hydrate")]
 mod listener;
 pub mod state;
+#[cfg(feature = "hydrate")]
+pub(crate) mod stepped;
 #[cfg(test)]
 mod style_tests;
 pub mod theme;

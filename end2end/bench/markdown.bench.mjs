@@ -1,4 +1,4 @@
-// What a streamed Markdown reply costs the browser, and that it does not grow with the reply.
+// What a streamed Markdown reply costs the browser, that it does not grow with the reply, and what it costs with Streamdown.
 
 import assert from "node:assert/strict";
 
@@ -8,36 +8,65 @@ import { launch } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 import { corpus } from "./support/corpus.mjs";
 import { Feed } from "./support/feed.mjs";
+import { Peer } from "./support/peer.mjs";
 import { Results } from "./support/results.mjs";
 import { providerSetting } from "./support/simulation.mjs";
-import { medianRun, number } from "./support/statistics.mjs";
+import { medianRun, number, spread } from "./support/statistics.mjs";
 import { TextProvider } from "./support/text_provider.mjs";
 
 /** Paragraphs, CPU throttle, deltas of 4 characters a frame. */
-const ORDINARY = { paragraphs: 200, throttle: 1, perFrame: 4 };
 const LONG = { paragraphs: 2000, throttle: 1, perFrame: 50 };
 const THROTTLED = { paragraphs: 300, throttle: 8, perFrame: 25 };
-
-/**
- * CPU µs per character of streamdown 2.7.1 (React 19, production build) for a text of the same shape, fed in the same
- * way, by the same clock, in Chromium 156 on the machine of docs/benchmarks.md, by paragraphs. On another machine only
- * the order of magnitude holds.
- */
-const STREAMDOWN = { 200: 225, 2000: 86, 300: 496 };
+const WORKS = [
+  { paragraphs: 10, throttle: 1, perFrame: 4 },
+  { paragraphs: 50, throttle: 1, perFrame: 4 },
+  { paragraphs: 200, throttle: 1, perFrame: 4 },
+  THROTTLED,
+  LONG,
+];
 
 const STRETCHES = 5;
 
 const results = new Results("markdown");
 
-/** The end of the text, as the page shows it; of a long text the rest may not be in the page. */
-function shown(page) {
-  return page.evaluate(() => document.querySelector('#main [data-block-kind="text"]').textContent.trim().slice(-40));
+/** The end of a text, as a page shows it; of a long text the rest may not be in the page. */
+function shown(page, selector) {
+  return page.evaluate((text) => document.querySelector(text).textContent.trim().slice(-40), selector);
 }
 
 /** Letters and digits alone: marks are not shown. */
 const letters = (text) => text.replaceAll(/[^\p{L}\p{N}]+/gu, "");
 
-async function once(browser, server, provider, { paragraphs, throttle, perFrame }) {
+/** Plays all frames of a text in a page, in stretches, and sums up. */
+async function measured({ page, pace, frames, play, text, throttle, ended, selector }) {
+  await pace.throttle(throttle);
+  const stretches = [];
+  for (let stretch = 1; stretch <= STRETCHES; stretch += 1) {
+    stretches.push(await play(Math.round((frames * stretch) / STRETCHES)));
+  }
+  await pace.throttle(1);
+  await ended();
+  const grown = await shown(page, selector);
+  const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+  const sum = (name) => stretches.reduce((total, stretch) => total + stretch[name], 0);
+  assert.ok(grown && letters(text).endsWith(letters(grown)), `the page ends with ${grown}`);
+  return {
+    characters: text.length,
+    perCharacter: (sum("task") * 1e6) / text.length,
+    layout: (sum("layout") * 1e6) / text.length,
+    script: (sum("script") * 1e6) / text.length,
+    style: (sum("style") * 1e6) / text.length,
+    growth: stretches.at(-1).task / stretches[0].task,
+    stretches: stretches.map(({ task }) => (task * 1e6 * STRETCHES) / text.length),
+    gap: Math.max(...stretches.map(({ gap }) => gap)),
+    longest: Math.max(...stretches.map(({ longest }) => longest)),
+    longTasks: stretches.reduce((total, { tasks }) => total + tasks.length, 0),
+    seconds: sum("seconds"),
+    nodes,
+  };
+}
+
+async function ours(browser, server, provider, { paragraphs, throttle, perFrame }) {
   const text = corpus(paragraphs);
   const prompt = `${paragraphs} paragraphs, ${Math.random().toString(36).slice(2)}`;
   const begin = provider.serve(prompt, [{ content: text }]);
@@ -57,48 +86,62 @@ async function once(browser, server, provider, { paragraphs, throttle, perFrame 
     });
     await feed.arrived(seq);
     const frames = await feed.prepare(perFrame);
-    await feed.throttle(throttle);
-    const stretches = [];
-    for (let stretch = 1; stretch <= STRETCHES; stretch += 1) {
-      stretches.push(await feed.play(Math.round((frames * stretch) / STRETCHES)));
-    }
-    await feed.throttle(1);
-    await runIn(page, "succeeded");
-    const grown = await shown(page);
-    const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
-    const sum = (name) => stretches.reduce((total, stretch) => total + stretch[name], 0);
-    assert.ok(letters(text).endsWith(letters(grown)), `the page ends with ${grown}`);
-    return {
-      characters: text.length,
-      perCharacter: (sum("task") * 1e6) / text.length,
-      layout: (sum("layout") * 1e6) / text.length,
-      script: (sum("script") * 1e6) / text.length,
-      style: (sum("style") * 1e6) / text.length,
-      growth: stretches.at(-1).task / stretches[0].task,
-      stretches: stretches.map(({ task }) => (task * 1e6 * STRETCHES) / text.length),
-      gap: Math.max(...stretches.map(({ gap }) => gap)),
-      longest: Math.max(...stretches.map(({ longest }) => longest)),
-      longTasks: stretches.reduce((total, { tasks }) => total + tasks.length, 0),
-      seconds: sum("seconds"),
-      nodes,
-    };
+    return await measured({
+      page,
+      pace: feed.pace,
+      frames,
+      play: (end) => feed.play(end),
+      text,
+      throttle,
+      ended: () => runIn(page, "succeeded"),
+      selector: '#main [data-block-kind="text"]',
+    });
   } finally {
     await context.close();
   }
 }
 
+async function theirs(browser, peer, { paragraphs, throttle, perFrame }) {
+  const text = corpus(paragraphs);
+  const opened = await peer.open(browser, text, perFrame);
+  try {
+    return await measured({ ...opened, text, throttle, ended: async () => {}, selector: "#root" });
+  } finally {
+    await opened.close();
+  }
+}
+
+const inWords = ({ paragraphs, throttle, perFrame }) =>
+  `${number(paragraphs)} paragraphs, ${throttle}×, ${perFrame} deltas a frame`;
+
+/** The run in the middle by CPU, with the frame gap in the middle. */
+function middle(runs) {
+  const run = medianRun(runs, ({ perCharacter }) => perCharacter);
+  return { ...run, gap: spread(runs.map(({ gap }) => gap)).p50 };
+}
+
 const provider = await new TextProvider().start();
 const server = new Server({ env: providerSetting("openai_chat", provider.url) });
+const peer = new Peer();
 const browser = await launch();
 try {
+  await peer.start((words) => results.say(words));
   await server.start();
-  const found = {};
-  for (const work of [ORDINARY, THROTTLED, LONG]) {
-    const what = `${work.paragraphs} paragraphs, ${work.throttle}× throttle, ${work.perFrame} deltas a frame`;
-    const all = await results.repeat(what, () => once(browser, server, provider, work));
-    found[work.paragraphs] = medianRun(all, ({ perCharacter }) => perCharacter);
+  const found = [];
+  for (const work of WORKS) {
+    // In turn, so that both meet the same machine.
+    const both = await results.repeat(inWords(work), async () => ({
+      ours: await ours(browser, server, provider, work),
+      theirs: await theirs(browser, peer, work),
+    }));
+    found.push({
+      work,
+      ours: middle(both.map((pair) => pair.ours)),
+      theirs: middle(both.map((pair) => pair.theirs)),
+    });
   }
-  const [ordinary, long, throttled] = [ORDINARY, LONG, THROTTLED].map((work) => found[work.paragraphs]);
+  const of = (wanted) => found.find(({ work }) => work === wanted).ours;
+  const long = of(LONG);
   results.figure({
     goal: "flat",
     what: "last fifth / first fifth of 2,000 paragraphs · longest task",
@@ -108,49 +151,55 @@ try {
   results.figure({
     goal: "throttled",
     what: "longest frame gap of 300 paragraphs",
-    value: `${number(throttled.gap)} ms`,
-    met: throttled.gap <= 100,
+    value: `${number(of(THROTTLED).gap)} ms`,
+    met: of(THROTTLED).gap <= 100,
   });
-  for (const [work, run] of [
-    [ORDINARY, ordinary],
-    [LONG, long],
-    [THROTTLED, throttled],
-  ]) {
-    const streamdown = STREAMDOWN[work.paragraphs];
-    const share = run.perCharacter / streamdown;
+  for (const { work, ours: own, theirs: other } of found) {
+    const share = own.perCharacter / other.perCharacter;
     results.figure({
       goal: "character",
-      what: `${number(work.paragraphs)} paragraphs, ${work.throttle}×, ${work.perFrame} deltas a frame (Streamdown: ${streamdown} µs)`,
-      value: `${number(run.perCharacter, 1)} µs (${number(share, 2)} of it)`,
+      what: inWords(work),
+      value: `${number(own.perCharacter, 1)} µs, ${peer.name}: ${number(other.perCharacter, 1)} µs (${number(share, 2)} of it)`,
       met: share <= 1 / 3,
+    });
+  }
+  for (const { work, ours: own, theirs: other } of found) {
+    results.figure({
+      goal: "gap",
+      what: inWords(work),
+      value: `${number(own.gap, 1)} ms, ${peer.name}: ${number(other.gap, 1)} ms (${number(own.gap / other.gap, 2)} of it)`,
+      met: own.gap < other.gap,
     });
   }
   results.detail(
     "A streamed Markdown reply in the page",
-    "CPU is the processor time of the page's main thread for script, style, layout and paint, in µs per character; deltas of 4 characters, so many each animation frame, handed to the page's socket from within. The last column is the same in fifths of the reply.",
-    ["paragraphs (characters)", "throttle, deltas a frame", "CPU", "of it script", "style", "layout", "long tasks", "longest", "longest frame gap", "DOM nodes", "CPU in fifths"],
-    [
-      [ORDINARY, ordinary],
-      [LONG, long],
-      [THROTTLED, throttled],
-    ].map(([work, run]) => [
-      `${number(work.paragraphs)} (${number(run.characters)})`,
-      `${work.throttle}×, ${work.perFrame}`,
-      number(run.perCharacter, 1),
-      number(run.script, 1),
-      number(run.style, 1),
-      number(run.layout, 1),
-      number(run.longTasks),
-      run.longest ? `${number(run.longest)} ms` : "–",
-      `${number(run.gap)} ms`,
-      number(run.nodes),
-      run.stretches.map((stretch) => number(stretch, 1)).join(" · "),
-    ]),
+    `CPU is the processor time of the page's main thread for script, style, layout and paint, in µs per character; deltas of 4 characters, so many each animation frame. Runloom's page is given them through its socket, from within, and shows them in its session's page; ${peer.name} (React 19, production build) is given the text so far, and has a page to itself that shows nothing else and does not scroll. Both are played in turn in the same browser. The last column is the same in fifths of the reply.`,
+    ["paragraphs (characters)", "throttle, deltas a frame", "page", "CPU", "of it script", "style", "layout", "long tasks", "longest", "longest frame gap", "DOM nodes", "CPU in fifths"],
+    found.flatMap(({ work, ours: own, theirs: other }) =>
+      [
+        ["Runloom", own],
+        [peer.name, other],
+      ].map(([name, run]) => [
+        `${number(work.paragraphs)} (${number(run.characters)})`,
+        `${work.throttle}×, ${work.perFrame}`,
+        name,
+        number(run.perCharacter, 1),
+        number(run.script, 1),
+        number(run.style, 1),
+        number(run.layout, 1),
+        number(run.longTasks),
+        run.longest ? `${number(run.longest)} ms` : "–",
+        `${number(run.gap, 1)} ms`,
+        number(run.nodes),
+        run.stretches.map((stretch) => number(stretch, 1)).join(" · "),
+      ]),
+    ),
   );
 } finally {
   await browser.close();
   await server.stop();
   await server.clear();
   await provider.close();
+  await peer.close();
 }
 await results.finish();

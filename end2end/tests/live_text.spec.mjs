@@ -36,9 +36,9 @@ const SHAPES = [
 const TEXT = `${Array.from({ length: PARAGRAPHS }, (_, n) => SHAPES[n % SHAPES.length](n)).join("\n\n")}\n`;
 
 /** A page whose run has the whole text to be played. Gives the page, and how to play up to a share of it. */
-async function prepared({ server, viewer }, perFrame) {
+async function prepared({ server, viewer }, perFrame, text = TEXT) {
   const prompt = `a long text, ${perFrame} a frame, ${Math.random().toString(36).slice(2)}`;
-  const begin = provider.serve(prompt, [{ content: TEXT }]);
+  const begin = provider.serve(prompt, [{ content: text }]);
   const { session, run } = await server.begin(prompt);
   const { page } = await viewer(WIDE);
   const feed = await Feed.take(page);
@@ -188,6 +188,33 @@ suite("a long live text", { env: providerSetting("openai_chat", provider.url) },
     await runIn(page, "succeeded");
     await assertSmall(page);
     assert.equal((await numbers(page)).includes(3), false);
+  }, { timeout: 240_000 });
+
+  test("an image that was asked for stays one, and a note is found, though their parts left the page meanwhile", async (desk) => {
+    const picture = "![a glyph](/pkg/icon.svg) and a note[^far].";
+    const { page, play } = await prepared(desk, 200, `[^far]: The note.\n\n${picture}\n\n${TEXT}\n\nThe end[^far].\n`);
+    await page.route("**/pkg/icon.svg", (route) =>
+      route.fulfill({ contentType: "image/svg+xml", body: '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"/>' }),
+    );
+    await play(0.05);
+    await page.locator("#main a.md__image").first().click();
+    const image = page.locator('#main .md img[alt="a glyph"]');
+    await until("the image is there", async () => (await image.count()) === 1);
+    await play(1);
+    await runIn(page, "succeeded");
+    const scroller = page.locator(".main__scroll");
+    await scroller.evaluate((element) => (element.scrollTop = element.scrollHeight));
+    await until("the image has left the page", async () => (await image.count()) === 0);
+    const note = page.locator("#main .md__footnote");
+    assert.equal(await note.count(), 0);
+    await page.locator("#main .md__mark a").last().click();
+    await until("the note is seen", async () => {
+      const box = (await note.count()) === 1 ? await note.boundingBox() : null;
+      return box !== null && box.y > 0 && box.y < 700;
+    });
+    await until("the image is there again", async () => (await image.count()) === 1);
+    assert.equal(await page.locator("#main a.md__image").count(), 0);
+    await assertSmall(page);
   }, { timeout: 240_000 });
 
   test("the wheel upwards within a long text stops following; what is read stays while parts come and go", async (desk) => {

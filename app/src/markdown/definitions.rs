@@ -65,8 +65,9 @@ pub(super) fn label_key(label: &str) -> String {
         if !key.is_empty() {
             key.push(' ');
         }
-        // Upper case first, so that letters with several lower case forms become one.
-        key.push_str(&word.to_uppercase().to_lowercase());
+        // By way of upper case, so that letters with several lower case forms become one; and first of all small, since
+        // the large sharp s has two letters only from there.
+        key.push_str(&word.to_lowercase().to_uppercase().to_lowercase());
     }
     key
 }

@@ -10,8 +10,8 @@ mod line;
 
 use std::borrow::Cow;
 
-use super::parse::parse;
-use super::write::{Live, PLACEHOLDER, Scope, write};
+use super::parse::{Parsed, parse};
+use super::write::{Live, PLACEHOLDER, Scope, is_escaped, without_pipes, write};
 use leaf::{Leaf, LeafKind, Undecided};
 
 /// How often the cut may move. Ordinary texts need two or three; beyond, a text is hostile and shown as it is.
@@ -90,19 +90,19 @@ impl<'s> View<'s> {
     fn step(&mut self, text: &str, scope: &Scope<'_>) -> Option<String> {
         let parsed = parse(text, scope.definitions);
         if let Some(leaf) = Leaf::open_in(&parsed, text) {
-            if self.trims_marks() || self.leaves_out_definition(&leaf) {
+            if self.trims_marks() || self.trims_break() || self.leaves_out_definition(&parsed, &leaf) {
                 return None;
             }
             let plain_end = *self.plain_end.get_or_insert(if leaf.kind == LeafKind::Cell {
-                leaf.end
+                leaf.end.min(self.cut)
             } else {
-                self.source.len()
+                self.cut
             });
             match leaf::undecided(leaf.events(&parsed), self.source, text, self.cut) {
                 Undecided::Cut { at, plain_from } => {
                     self.cut = at;
-                    let plain = plain_from.and_then(|from| self.source.get(from..plain_end));
-                    self.live.plain = plain.map(|plain| (at, plain.trim_end().to_owned()));
+                    let plain = plain_from.map(|from| self.source.get(from..plain_end).unwrap_or_default());
+                    self.live.plain = plain.map(|plain| (at, leaf.plain(plain)));
                     return None;
                 }
                 Undecided::Hidden(hidden) => self.live.hidden = hidden,
@@ -129,19 +129,52 @@ impl<'s> View<'s> {
         std::mem::replace(&mut self.cut, cut) != cut
     }
 
-    /// Leaves out a paragraph that may turn out to be a reference definition, which is not shown.
-    fn leaves_out_definition(&mut self, leaf: &Leaf) -> bool {
+    /// Leaves out a backslash at the end of a line: with another line after it, it is a break.
+    fn trims_break(&mut self) -> bool {
+        let shown = self.source.get(..self.cut).unwrap_or_default();
+        let after = self.source.get(self.cut..).unwrap_or_default();
+        let line = match shown.strip_suffix('\n') {
+            Some(line) => line.strip_suffix('\r').unwrap_or(line),
+            None if after.starts_with('\r') => shown,
+            None => return false,
+        };
+        let is_break = line.ends_with('\\') && !is_escaped(line, line.len() - 1);
+        if is_break {
+            self.cut = line.len() - 1;
+        }
+        is_break
+    }
+
+    /// Leaves out a paragraph that may turn out to be a reference definition, which is not shown, or the title of one.
+    fn leaves_out_definition(&mut self, parsed: &Parsed<'_>, leaf: &Leaf) -> bool {
         let text = self.source.get(leaf.start..).unwrap_or_default();
-        let is_left_out =
-            leaf.kind == LeafKind::Paragraph && self.cut > leaf.start && leaf::may_be_definition(text);
+        let before = parsed
+            .definitions
+            .iter()
+            .rfind(|definition| definition.start < leaf.start);
+        let titled = before
+            .and_then(|definition| self.source.get(definition.start..))
+            .filter(|source| {
+                let end = source.len() - text.len();
+                !source.get(..end).unwrap_or_default().contains("\n\n")
+            });
+        let is_left_out = leaf.kind == LeafKind::Paragraph
+            && self.cut > leaf.start
+            && [Some(text), titled]
+                .into_iter()
+                .flatten()
+                .any(leaf::may_be_definition);
         if is_left_out {
-            self.cut = leaf.start;
+            // A list's mark with nothing after it is none within a paragraph.
+            let marks = self.source.get(self.line..leaf.start);
+            let is_alone = marks.is_some_and(line::is_undecided);
+            self.cut = if is_alone { self.line } else { leaf.start };
             self.live = Live::default();
         }
         is_left_out
     }
 
-    /// A line that may become a table's head has no pipes until the next line decides.
+    /// A line that may become a table's head has no pipes until the next line decides; in code only if a pipe starts it.
     fn hide_pipes(&mut self, leaf: &Leaf) {
         let shown = self.source.get(..self.cut).unwrap_or_default();
         let shown_lines = shown.trim_end_matches('\n');
@@ -150,7 +183,17 @@ impl<'s> View<'s> {
             .map_or(0, |newline| newline + 1)
             .max(leaf.start);
         let line = shown_lines.get(start..).unwrap_or_default();
-        let pipes = line.match_indices('|').map(|(at, _)| start + at..start + at + 1);
+        let pipes = line.match_indices('|').map(|(at, _)| {
+            // In a cell a pipe takes one of the backslashes before it.
+            let escape = line.get(..at).is_some_and(|before| before.ends_with('\\'));
+            start + at - usize::from(escape)..start + at + 1
+        });
         self.live.hidden.extend(pipes);
+        self.live.hides_in_code = line.trim_start().starts_with('|');
+        if self.live.hides_in_code
+            && let Some((_, plain)) = &mut self.live.plain
+        {
+            *plain = without_pipes(plain);
+        }
     }
 }

@@ -48,7 +48,7 @@ impl<'a> Parsed<'a> {
             .max()
             .unwrap_or(block.start);
         let text = source.get(block.start..end).unwrap_or_default();
-        block.start..block.start + text.trim_end().len()
+        block.start..block.start + text.trim_end_matches(BLANKS).len()
     }
 
     /// Whether no further line can join the last block, as far as that is plain to see (for a fenced code block see
@@ -67,7 +67,7 @@ impl<'a> Parsed<'a> {
             }
             _ => has_closed_fence,
         };
-        is_closed && after.trim().is_empty()
+        is_closed && is_blank(after)
     }
 
     /// Whether this block must be parsed together with the one before it, because alone it would be read differently:
@@ -80,7 +80,7 @@ impl<'a> Parsed<'a> {
         let follows_definition = before
             .lines()
             .rev()
-            .take_while(|line| !line.trim().is_empty())
+            .take_while(|line| !is_blank(line))
             .any(|line| line.contains("]:"));
         let is_code = matches!(
             self.events_of(block).first(),
@@ -255,6 +255,13 @@ fn blocks(source: &str, events: &[Spanned<'_>]) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// What stands in a blank line, and ends it. Other blanks, such as those that do not break, are text.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
+fn is_blank(text: &str) -> bool {
+    text.trim_matches(BLANKS).is_empty()
 }
 
 /// Whether a line starts with four columns of white space (CommonMark §2.2 and §4.4).

@@ -1,11 +1,14 @@
 //! Every prefix of a text against the whole, hostile texts, and what a long text costs.
 
 mod corpus;
+mod generated;
 mod grown;
 mod hostile;
 mod parts;
 mod prefixes;
 mod rendering;
+mod rules;
+mod specification;
 
 use super::closed_length;
 

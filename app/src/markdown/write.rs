@@ -37,6 +37,8 @@ pub(super) struct Scope<'s> {
 pub(super) struct Live {
     /// Markers that are not decided and not shown.
     pub(super) hidden: Vec<Range<usize>>,
+    /// Whether pipes that are hidden are so within code spans, too.
+    pub(super) hides_in_code: bool,
     /// A text to be written as it is in the place of the one character [`PLACEHOLDER`].
     pub(super) plain: Option<(usize, String)>,
 }
@@ -78,6 +80,11 @@ pub(super) fn write(events: &[Spanned<'_>], source: &str, scope: &Scope<'_>, liv
     }
 }
 
+/// A text without pipes, and what escapes them in a cell.
+pub(super) fn without_pipes(text: &str) -> String {
+    text.replace("\\|", "").replace('|', "")
+}
+
 struct Writer<'w> {
     source: &'w str,
     scope: &'w Scope<'w>,
@@ -105,7 +112,11 @@ impl Writer<'_> {
             Event::Code(text) if self.images > 0 => self.text(text, range),
             Event::Code(text) => {
                 self.out.push_str("<code>");
-                escape(&mut self.out, text, false);
+                if self.hides_in(range) && self.live.is_some_and(|live| live.hides_in_code) {
+                    escape(&mut self.out, &without_pipes(text), false);
+                } else {
+                    escape(&mut self.out, text, false);
+                }
                 self.out.push_str("</code>");
             }
             // Raw HTML is text.
@@ -313,12 +324,7 @@ impl Writer<'_> {
             return escape(&mut self.out, text, false);
         };
         let plain = live.plain.as_ref().filter(|(at, _)| range.contains(at));
-        if plain.is_none()
-            && !live
-                .hidden
-                .iter()
-                .any(|hidden| hidden.start < range.end && hidden.end > range.start)
-        {
+        if plain.is_none() && !self.hides_in(range) {
             return escape(&mut self.out, text, false);
         }
         for (offset, character) in text.char_indices() {
@@ -329,6 +335,15 @@ impl Writer<'_> {
                 escape(&mut self.out, character.encode_utf8(&mut [0; 4]), false);
             }
         }
+    }
+
+    /// Whether a mark is hidden within this range.
+    fn hides_in(&self, range: &Range<usize>) -> bool {
+        self.live.is_some_and(|live| {
+            live.hidden
+                .iter()
+                .any(|hidden| hidden.start < range.end && hidden.end > range.start)
+        })
     }
 
     /// `~a~` is text (about 5 is often written `~5`), `~~a~~` is struck through.

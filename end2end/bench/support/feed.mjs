@@ -4,6 +4,7 @@
 // handed to the page as frames of the same form, so that network, server and database take no part in the figures.
 
 import { until } from "../../support/until.mjs";
+import { Pace } from "./pace.mjs";
 
 /* Runs in the page before anything else. */
 function take() {
@@ -77,48 +78,25 @@ function take() {
       return frames.length;
     },
     /** Gives the page one frame each animation frame, up to `end`. */
-    play: (end) =>
-      new Promise((done) => {
-        const tasks = [];
-        const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map((task) => task.duration)));
-        observer.observe({ type: "longtask" });
-        let last = performance.now();
-        let gap = 0;
-        const start = last;
-        const step = () => {
-          const now = performance.now();
-          gap = Math.max(gap, now - last);
-          last = now;
-          if (next < end) {
-            socket.give(frames[next]);
-            next += 1;
-            requestAnimationFrame(step);
-            return;
-          }
-          // The last frame's own work, and the observer's entries, come after it.
-          setTimeout(() => {
-            observer.disconnect();
-            done({ seconds: (last - start) / 1000, gap, tasks, longest: Math.max(0, ...tasks) });
-          }, 300);
-        };
-        requestAnimationFrame(step);
-      }),
+    play: async (end) => {
+      const played = await globalThis.__pace(next, end, (place) => socket.give(frames[place]));
+      next = Math.max(next, end);
+      return played;
+    },
   };
 }
 
 export class Feed {
   /** Must be made before the page is opened. */
   static async take(page) {
+    const pace = await Pace.of(page);
     await page.addInitScript(take);
-    const session = await page.context().newCDPSession(page);
-    // CPU time of the page's main thread: what else the machine does is not counted.
-    await session.send("Performance.enable", { timeDomain: "threadTicks" });
-    return new Feed(page, session);
+    return new Feed(page, pace);
   }
 
-  constructor(page, session) {
+  constructor(page, pace) {
     this.page = page;
-    this.session = session;
+    this.pace = pace;
   }
 
   hold() {
@@ -139,28 +117,8 @@ export class Feed {
     return this.page.evaluate(([count, length]) => globalThis.__feed.prepare(count, length), [perFrame, size]);
   }
 
-  async throttle(rate) {
-    await this.session.send("Emulation.setCPUThrottlingRate", { rate });
-  }
-
-  /** Seconds that the page's main thread has worked, and the parts of it in script, style and layout. */
-  async #work() {
-    const { metrics } = await this.session.send("Performance.getMetrics");
-    const value = (name) => metrics.find((metric) => metric.name === name)?.value ?? NaN;
-    return {
-      task: value("TaskDuration"),
-      script: value("ScriptDuration"),
-      style: value("RecalcStyleDuration"),
-      layout: value("LayoutDuration"),
-    };
-  }
-
   /** Plays up to a frame. Gives the frame gap, long tasks and work of that stretch. */
-  async play(end) {
-    const before = await this.#work();
-    const played = await this.page.evaluate((upTo) => globalThis.__feed.play(upTo), end);
-    const after = await this.#work();
-    const used = Object.fromEntries(Object.keys(after).map((name) => [name, after[name] - before[name]]));
-    return { ...played, ...used };
+  play(end) {
+    return this.pace.measure(() => this.page.evaluate((upTo) => globalThis.__feed.play(upTo), end));
   }
 }

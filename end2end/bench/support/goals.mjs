@@ -9,6 +9,7 @@ export const GOALS = [
   { id: "flat", what: "browser cost per delta, message of 1 → 2,000 paragraphs", goal: "≤ 1.2×, no task over 50 ms" },
   { id: "throttled", what: "60,000-character reply at 8× CPU throttle", goal: "longest freeze ≤ 100 ms" },
   { id: "character", what: "CPU per streamed character", goal: "≤ ⅓ of Streamdown's in the same run" },
+  { id: "gap", what: "longest frame gap of a streamed reply", goal: "shorter than Streamdown's in the same run" },
   { id: "blocks", what: "session of 20,000 blocks: open to interactive", goal: "≤ 1 s, ≤ 3,000 DOM nodes" },
   { id: "block", what: "session with one block of 5 MB: open to interactive", goal: "≤ 1 s, ≤ 3,000 DOM nodes" },
   { id: "output", what: "50 MB tool output", goal: "preview ≤ 200 ms, heap growth ≤ 20 MB, every byte reachable" },

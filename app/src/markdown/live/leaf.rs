@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Tag};
+use pulldown_cmark::{Event, Tag, TagEnd};
 
 use crate::markdown::parse::{Parsed, Spanned, is_inline};
 use crate::markdown::write::is_escaped;
@@ -21,6 +21,8 @@ pub(super) enum LeafKind {
 pub(super) struct Leaf {
     pub(super) kind: LeafKind,
     events: Range<usize>,
+    /// How many quotes it stands in.
+    quotes: usize,
     /// Its bytes in the parsed source.
     pub(super) start: usize,
     pub(super) end: usize,
@@ -40,7 +42,11 @@ impl Leaf {
     pub(super) fn open_in(parsed: &Parsed<'_>, text: &str) -> Option<Self> {
         let events = &parsed.events;
         let is_border = |(event, _): &Spanned<'_>| matches!(event, Event::End(_)) && !is_inline(event);
-        let end = events.iter().rposition(|spanned| !is_border(spanned))? + 1;
+        let mut end = events.iter().rposition(|spanned| !is_border(spanned))? + 1;
+        // The parser fills up a row with empty cells.
+        while let Some([.., (Event::End(_), _), (Event::Start(Tag::TableCell), _)]) = events.get(..end) {
+            end -= 2;
+        }
         let before = events
             .get(..end)?
             .iter()
@@ -66,9 +72,18 @@ impl Leaf {
         };
         // A backslash that escapes the first character belongs to the leaf.
         let from = if is_escaped(text, from) { from - 1 } else { from };
+        let quotes = events
+            .get(..before)?
+            .iter()
+            .fold(0_usize, |open, (event, _)| match event {
+                Event::Start(Tag::BlockQuote(_)) => open + 1,
+                Event::End(TagEnd::BlockQuote(_)) => open.saturating_sub(1),
+                _ => open,
+            });
         is_open.then_some(Self {
             kind,
             events: start..end,
+            quotes,
             start: from,
             end: to,
         })
@@ -76,6 +91,35 @@ impl Leaf {
 
     pub(super) fn events<'p, 'a>(&self, parsed: &'p Parsed<'a>) -> &'p [Spanned<'a>] {
         parsed.events.get(self.events.clone()).unwrap_or_default()
+    }
+
+    /// Source of it as plain text: without what is not its own at the start of lines, and what a cell escapes.
+    pub(super) fn plain(&self, source: &str) -> String {
+        let mut lines = source.trim_end().split('\n');
+        let mut text = lines.next().unwrap_or_default().to_owned();
+        for line in lines {
+            text.push('\n');
+            text.push_str(self.own(line));
+        }
+        if self.kind == LeafKind::Cell {
+            text = text.replace("\\|", "|");
+        }
+        if text.starts_with('<') {
+            text = without_escapes(&text);
+        }
+        text
+    }
+
+    /// A line without blanks and marks of quotes before it.
+    fn own<'l>(&self, line: &'l str) -> &'l str {
+        let mut rest = line.trim_start_matches([' ', '\t']);
+        for _ in 0..self.quotes {
+            let Some(quoted) = rest.strip_prefix('>') else {
+                break;
+            };
+            rest = quoted.trim_start_matches([' ', '\t']);
+        }
+        rest
     }
 }
 
@@ -86,7 +130,17 @@ pub(super) fn undecided(events: &[Spanned<'_>], source: &str, text: &str, cut: u
     for (event, range) in events {
         let Event::Text(_) = event else { continue };
         let mark = text.get(range.clone()).unwrap_or_default();
-        if range.end > cut || is_escaped(source, range.start) {
+        if range.end > cut {
+            continue;
+        }
+        if is_escaped(source, range.start) {
+            // Of several backticks only the first one is escaped.
+            if mark.len() > 1 && mark.bytes().all(|byte| byte == b'`') {
+                return Undecided::Cut {
+                    at: range.start + 1,
+                    plain_from: Some(range.end),
+                };
+            }
             continue;
         }
         match mark.as_bytes() {
@@ -102,11 +156,17 @@ pub(super) fn undecided(events: &[Spanned<'_>], source: &str, text: &str, cut: u
                     plain_from: Some(range.end),
                 };
             }
+            b"<" if may_be_tag(source.get(range.end..cut).unwrap_or_default()) => {
+                return Undecided::Cut {
+                    at: range.start,
+                    plain_from: Some(range.start),
+                };
+            }
             b"[" | b"![" => match bracket(source.get(range.end..cut).unwrap_or_default()) {
                 Bracket::Decided => {}
-                Bracket::Open => hidden.push(range.clone()),
+                Bracket::Open => hidden.push(marks(source, range)),
                 Bracket::Closed(at) => {
-                    hidden.push(range.clone());
+                    hidden.push(marks(source, range));
                     return Undecided::Cut {
                         at: range.end + at,
                         plain_from: None,
@@ -118,6 +178,25 @@ pub(super) fn undecided(events: &[Spanned<'_>], source: &str, text: &str, cut: u
         }
     }
     Undecided::Hidden(hidden)
+}
+
+/// What may be a tag, without the backslashes that it loses if it is none.
+fn without_escapes(text: &str) -> String {
+    let mut rest = text.chars().peekable();
+    let mut without = String::with_capacity(text.len());
+    while let Some(character) = rest.next() {
+        let is_escape = character == '\\' && rest.peek().is_some_and(char::is_ascii_punctuation);
+        without.extend(if is_escape { rest.next() } else { Some(character) });
+    }
+    without
+}
+
+/// A bracket, with the caret of a footnote.
+fn marks(source: &str, bracket: &Range<usize>) -> Range<usize> {
+    let is_footnote = source
+        .get(bracket.end..)
+        .is_some_and(|rest| rest.starts_with('^'));
+    bracket.start..bracket.end + usize::from(is_footnote)
 }
 
 enum Bracket {
@@ -133,10 +212,13 @@ enum Bracket {
 fn bracket(rest: &str) -> Bracket {
     let mut depth = 0_usize;
     let mut escaped = false;
+    let mut within = 0;
     for (at, byte) in rest.bytes().enumerate() {
         match byte {
+            _ if at < within => {}
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
+            b'`' | b'<' => within = at + atom(rest.get(at..).unwrap_or_default()),
             b'[' => depth += 1,
             b']' if depth > 0 => depth -= 1,
             b']' => {
@@ -158,28 +240,100 @@ fn bracket(rest: &str) -> Bracket {
     Bracket::Open
 }
 
+/// How long the code span, or what is in angle brackets, is that starts here: brackets in it are none. Marks without an end
+/// stand for themselves.
+fn atom(text: &str) -> usize {
+    if let Some(rest) = text.strip_prefix('<') {
+        let is_tag = rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/');
+        return rest.find(['>', '\n']).filter(|_| is_tag).map_or(1, |end| end + 2);
+    }
+    let inner = text.trim_start_matches('`');
+    let ticks = text.len() - inner.len();
+    let mut at = 0;
+    while let Some(next) = inner.get(at..).and_then(|rest| rest.find('`')) {
+        let run = inner.get(at + next..).unwrap_or_default();
+        let length = run.len() - run.trim_start_matches('`').len();
+        at += next + length;
+        if length == ticks {
+            return ticks + at;
+        }
+    }
+    ticks
+}
+
 /// Whether this can be the start of a link's destination and title: CommonMark §6.3.
 fn may_be_target(text: &str) -> bool {
-    let text = text.trim_start();
-    let (destination, rest) = match text.strip_prefix('<') {
-        Some(quoted) => match quoted.find(['>', '\n']) {
-            Some(end) => (quoted, quoted.get(end + 1..).unwrap_or_default()),
-            None => return true,
-        },
-        None => text.split_once([' ', '\n', '\t']).unwrap_or((text, "")),
-    };
-    let opened = destination.matches('(').count();
-    let closed = destination.matches(')').count();
-    if !text.starts_with('<') && closed > opened {
-        return false;
+    let text = text.trim_start_matches(BETWEEN);
+    if let Some(quoted) = text.strip_prefix('<') {
+        return match find(quoted, |byte| matches!(byte, b'<' | b'>' | b'\n')) {
+            Some(end) if quoted.as_bytes().get(end) == Some(&b'>') => {
+                may_be_title(quoted.get(end + 1..).unwrap_or_default())
+            }
+            Some(_) => false,
+            None => true,
+        };
     }
-    may_be_title(rest)
+    let (destination, rest) = text.split_once([' ', '\n', '\t']).unwrap_or((text, ""));
+    let mut depth = 0_usize;
+    let is_closed = find(destination, |byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' if depth == 0 => return true,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        false
+    });
+    is_closed.is_none() && may_be_title(rest)
+}
+
+/// What may stand between the parts of a link: blanks, line ends, and the marks of a quote at the start of a line.
+const BETWEEN: [char; 5] = [' ', '\t', '\n', '\r', '>'];
+
+/// The first place where a byte that is not escaped is as wanted.
+fn find(text: &str, mut wanted: impl FnMut(u8) -> bool) -> Option<usize> {
+    let mut escaped = false;
+    text.bytes().position(|byte| {
+        let was_escaped = escaped;
+        escaped = byte == b'\\' && !was_escaped;
+        !was_escaped && byte != b'\\' && wanted(byte)
+    })
 }
 
 /// Whether this, after a `<`, is an address in angle brackets that has no end yet.
 fn may_be_address(rest: &str) -> bool {
+    let is_mail = !rest.contains(':');
     rest.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && !rest.contains(|character: char| character.is_whitespace() || matches!(character, '<' | '>'))
+        && !rest.contains(|character: char| {
+            character.is_whitespace() || matches!(character, '<' | '>') || (is_mail && character == '\\')
+        })
+}
+
+/// Whether this, after a `<`, is a tag that has no end yet, with attributes: CommonMark §6.6. What is within it has no marks.
+fn may_be_tag(rest: &str) -> bool {
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '-';
+    let attributes = rest.trim_start_matches(is_name);
+    if !rest.starts_with(|first: char| first.is_ascii_alphabetic())
+        || !attributes.starts_with(|character: char| character.is_ascii_whitespace())
+    {
+        return false;
+    }
+    let mut quote = None;
+    let mut before = ' ';
+    for character in attributes.chars() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') if before == '=' => quote = Some(character),
+            (None, '=' | '/' | '_' | ':' | '.') => {}
+            (None, _) if is_name(character) || character.is_ascii_whitespace() => {}
+            (None, _) => return false,
+        }
+        if !character.is_ascii_whitespace() {
+            before = character;
+        }
+    }
+    true
 }
 
 /// Whether the run of marks at this place can open emphasis: CommonMark §6.2, and two `~`.
@@ -231,11 +385,15 @@ pub(super) fn may_be_definition(text: &str) -> bool {
 
 fn may_be_definition_target(text: &str) -> bool {
     let target = text.trim_start();
-    if target.is_empty() {
-        return true;
-    }
-    if target.starts_with('<') && !target.contains(['>', '\n']) {
-        return true;
+    if let Some(quoted) = target.strip_prefix('<') {
+        return match find(quoted, |byte| matches!(byte, b'<' | b'>' | b'\n')) {
+            Some(end) if quoted.as_bytes().get(end) == Some(&b'>') => {
+                let rest = quoted.get(end + 1..).unwrap_or_default();
+                !rest.starts_with(|character: char| !character.is_whitespace()) && may_be_title(rest)
+            }
+            Some(_) => false,
+            None => true,
+        };
     }
     let Some((_, rest)) = target.split_once([' ', '\t', '\n']) else {
         return true;
@@ -245,15 +403,17 @@ fn may_be_definition_target(text: &str) -> bool {
 
 /// Whether this can be the start of a link's title, or nothing.
 fn may_be_title(rest: &str) -> bool {
-    let title = rest.trim_start();
+    let title = rest.trim_start_matches(BETWEEN);
     let closer = match title.chars().next() {
         None => return true,
-        Some(quote @ ('"' | '\'')) => quote,
-        Some('(') => ')',
+        Some('"') => b'"',
+        Some('\'') => b'\'',
+        Some('(') => b')',
         Some(_) => return false,
     };
     let title = title.get(1..).unwrap_or_default();
-    title
-        .find(closer)
-        .is_none_or(|end| title.get(end + 1..).unwrap_or_default().trim().is_empty())
+    find(title, |byte| byte == closer).is_none_or(|end| {
+        let after = title.get(end + 1..).unwrap_or_default();
+        after.trim_start_matches(BETWEEN).is_empty()
+    })
 }

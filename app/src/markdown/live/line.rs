@@ -15,7 +15,7 @@ pub(super) fn is_undecided(line: &str) -> bool {
         }
         match list_marker(rest) {
             Some(item) => rest = item,
-            None => return is_number(rest) || opens_fence(rest),
+            None => return is_number(rest) || opens_fence(rest) || opens_tag(rest),
         }
     }
 }
@@ -66,6 +66,16 @@ fn list_marker(text: &str) -> Option<&str> {
         _ => return None,
     };
     after.starts_with([' ', '\t']).then_some(after)
+}
+
+/// The name of a tag that may become another one, or an address.
+fn opens_tag(text: &str) -> bool {
+    let Some(name) = text.strip_prefix('<') else {
+        return false;
+    };
+    let name = name.strip_prefix('/').unwrap_or(name);
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// A number that may become a list's marker.

@@ -1,6 +1,25 @@
 //! Texts that a model could write, and awkward ones.
 
-/// Each is tested at every prefix.
+mod blocks;
+mod extensions;
+mod inlines;
+mod languages;
+mod scripts;
+
+/// All of them. Each is tested at every prefix.
+pub(super) fn all() -> impl Iterator<Item = String> {
+    let fixed = [
+        TEXTS,
+        blocks::TEXTS,
+        inlines::TEXTS,
+        extensions::TEXTS,
+        scripts::TEXTS,
+    ];
+    let fixed = fixed.into_iter().flatten().map(|text| (*text).to_owned());
+    fixed.chain(languages::texts())
+}
+
+/// Those that are tested together with each other, too.
 pub(super) const TEXTS: &[&str] = &[
     "",
     "\n\n",

@@ -2,50 +2,25 @@
 
 use proptest::prelude::*;
 
-use super::corpus::TEXTS;
-use crate::markdown::{Piece, StreamingMarkdown, render};
+use super::corpus::{TEXTS, all};
+use super::rules::{Look, grow, grow_looking, sizes};
+use crate::markdown::{StreamingMarkdown, render};
 
-/// Feeds a text in deltas that end at these places (character boundaries are sought), and checks what must hold after each.
-fn grow(text: &str, steps: impl IntoIterator<Item = usize>) -> StreamingMarkdown {
-    let mut streaming = StreamingMarkdown::new("p");
-    let mut known: Vec<Piece> = Vec::new();
-    let mut sent = 0;
-    for step in steps {
-        let mut end = (sent + step).min(text.len());
-        while !text.is_char_boundary(end) {
-            end += 1;
-        }
-        let changes = streaming.push(&text[sent..end]);
-        sent = end;
-        assert!(!changes.restarted);
-        assert_eq!(changes.closed, known.len()..streaming.pieces().len());
-        for (index, piece) in known.iter().enumerate() {
-            let now = &streaming.pieces()[index];
-            assert!(
-                piece == now || changes.changed.contains(&index),
-                "piece {index} changed at {:?}",
-                &text[..end]
-            );
-        }
-        known = streaming.pieces().to_vec();
-        let _ = streaming.tail_html();
-        if sent == text.len() {
-            break;
-        }
+#[test]
+fn the_rules_hold_at_every_prefix_and_the_pieces_end_as_those_of_the_whole() {
+    for text in all() {
+        grow(&text, [1]);
     }
-    streaming.push(&text[sent..]);
-    streaming.finish();
-    assert_eq!(streaming.tail_html(), "");
-    streaming
 }
 
 #[test]
-fn at_every_split_the_pieces_end_as_those_of_the_whole() {
-    for text in TEXTS {
-        let whole = render(text, "p");
-        for size in [1, 2, 3, 7, 64] {
-            let streaming = grow(text, std::iter::repeat_n(size, text.len() + 1));
-            assert_eq!(streaming.pieces(), whole, "{text:?} by {size}");
+fn the_rules_hold_for_deltas_of_any_sizes() {
+    for (place, text) in all().enumerate() {
+        for size in [2, 3, 7, 64] {
+            grow(&text, [size]);
+        }
+        for seed in 0..3 {
+            grow(&text, sizes(place as u64 * 3 + seed));
         }
     }
 }
@@ -54,11 +29,22 @@ fn at_every_split_the_pieces_end_as_those_of_the_whole() {
 fn texts_after_one_another_end_as_the_whole() {
     for (index, first) in TEXTS.iter().enumerate() {
         for second in TEXTS.iter().skip(index % 3).step_by(3) {
-            let text = [*first, second].join("\n\n");
-            let streaming = grow(&text, std::iter::repeat_n(11, text.len() + 1));
-            assert_eq!(streaming.pieces(), render(&text, "p"), "{text:?}");
+            grow(&[*first, second].join("\n\n"), [11]);
         }
     }
+}
+
+#[test]
+fn a_closed_piece_is_rendered_again_once_for_each_definition_that_it_waits_for_and_never_else() {
+    let text = "[a] and [b] and [a].\n\n[a] alone.\n\nNone.\n\n[a]: /a\n\nBetween.\n\n[b]: /b\n\n[a] [b]\n\n[a]: /again\n";
+    assert_eq!(grow(text, [1]), 3);
+    assert_eq!(
+        grow(
+            "A text **without** any `[reference]`.\n\n- list\n\n```\n[code]: /u\n```\n\nend\n",
+            [1]
+        ),
+        0
+    );
 }
 
 #[test]
@@ -93,31 +79,6 @@ fn a_text_that_differs_in_its_middle_starts_over_at_its_end() {
     assert_eq!(streaming.source(), text("two"));
 }
 
-/// Letters and digits that a reader sees.
-fn seen(html: &str) -> String {
-    let mut text = String::new();
-    let mut in_tag = false;
-    let mut in_entity = false;
-    for character in html.chars() {
-        match character {
-            '<' => in_tag = true,
-            '>' if in_tag => in_tag = false,
-            '&' if !in_tag => in_entity = true,
-            ';' if in_entity => in_entity = false,
-            _ if in_tag || in_entity => {}
-            _ if character.is_alphanumeric() => text.push(character),
-            _ => {}
-        }
-    }
-    text
-}
-
-fn is_within(part: &str, whole: &str) -> bool {
-    let mut rest = whole.chars();
-    part.chars()
-        .all(|wanted| rest.any(|character| character == wanted))
-}
-
 fn shown(streaming: &mut StreamingMarkdown) -> String {
     let mut html: String = streaming
         .pieces()
@@ -126,24 +87,6 @@ fn shown(streaming: &mut StreamingMarkdown) -> String {
         .collect();
     html.push_str(&streaming.tail_html());
     html
-}
-
-#[test]
-fn nothing_that_was_shown_disappears() {
-    for text in TEXTS {
-        let mut streaming = StreamingMarkdown::new("p");
-        let mut before = String::new();
-        for (at, character) in text.char_indices() {
-            streaming.push(&text[at..at + character.len_utf8()]);
-            let now = seen(&shown(&mut streaming));
-            assert!(
-                is_within(&before, &now) || text[..at].contains("[text][ref]"),
-                "{before:?} is no part of {now:?} at {:?}",
-                &text[..at]
-            );
-            before = now;
-        }
-    }
 }
 
 /// The names of the elements at the top.
@@ -169,7 +112,7 @@ fn blocks(html: &str) -> Vec<&str> {
 
 #[test]
 fn a_block_changes_its_kind_only_when_a_line_ends_and_only_the_last_does() {
-    for text in TEXTS {
+    for text in all() {
         let mut streaming = StreamingMarkdown::new("p");
         let mut before = String::new();
         for (at, character) in text.char_indices() {
@@ -270,11 +213,7 @@ fn a_footnote_that_starts_within_another_is_one_when_it_is_rendered_again() {
         "[^1]: n\n\n    [^1]: n",
         "[^1]: n\n\n\t[^2]: m [^1] [^3]\n\n[^3]: o\n",
     ] {
-        assert_eq!(
-            grow(text, std::iter::repeat(1)).pieces(),
-            render(text, "p"),
-            "{text}"
-        );
+        grow(text, [1]);
     }
 }
 
@@ -329,8 +268,6 @@ proptest! {
 
     #[test]
     fn any_text_in_any_deltas_ends_as_the_whole(text in snippets(), sizes in prop::collection::vec(1usize..9, 0..80)) {
-        let steps = sizes.into_iter().chain(std::iter::repeat_n(5, text.len() + 1));
-        let streaming = grow(&text, steps);
-        prop_assert_eq!(streaming.pieces(), render(&text, "p"));
+        grow_looking(&text, Look::Nothing, sizes.into_iter().chain([5]));
     }
 }

@@ -1,5 +1,6 @@
 //! The browser's part: keeps the DOM with the text.
 
+mod image;
 mod page;
 mod tail;
 mod watch;
@@ -10,15 +11,14 @@ use std::rc::{Rc, Weak};
 use leptos::html::Div;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
-use wasm_bindgen::closure::Closure;
-use web_sys::{Document, Element, MouseEvent, Node};
+use web_sys::{Element, Event, MouseEvent};
 
 use self::page::Page;
 use super::{ReadText, markup};
 use crate::data::expansion::Expansion;
 use crate::markdown::StreamingMarkdown;
-use crate::ui::copy_text;
 use crate::ui::dynamic::effect;
+use crate::ui::{Listener, copy_text};
 
 /// How long a button says that it has copied.
 const COPIED_FOR: std::time::Duration = std::time::Duration::from_millis(1500);
@@ -32,6 +32,8 @@ struct Shown {
     page: Option<Page>,
     /// On paper there is everything, and nothing is far away.
     is_printing: bool,
+    /// Hears what leads to another place of the text.
+    jumps: Option<Listener>,
     me: Weak<RefCell<Self>>,
 }
 
@@ -51,6 +53,7 @@ pub(super) fn follow(
             page: None,
             // Printing opens what is closed, and it is drawn only then.
             is_printing: Expansion::use_context().is_printing(),
+            jumps: None,
             me: me.clone(),
         })
     });
@@ -68,11 +71,15 @@ pub(super) fn follow(
 impl Shown {
     fn update(&mut self, root: &Element, whole: &str, finished: bool) {
         let changes = self.text.sync(whole, finished);
+        if self.jumps.is_none() {
+            self.jumps = Some(jumps(root, self.me.clone()));
+        }
         let is_first = self.page.is_none();
         let known = self.page.take().filter(|_| !changes.restarted);
         let in_page = known.or_else(|| Page::of(root, self.text.pieces(), self.me.clone()));
         let Some(mut page) = in_page.filter(|_| !changes.restarted) else {
             root.set_inner_html(&markup(&mut self.text));
+            image::show_again(root);
             self.tail = self.text.tail_html();
             self.page = Page::of(root, self.text.pieces(), self.me.clone());
             return;
@@ -111,6 +118,16 @@ impl Shown {
         }
     }
 
+    /// Brings in the part with an element, where it is not in the page.
+    fn bring(&mut self, id: &str) {
+        let start = [" id=\"", id, "\""].concat();
+        let pieces = self.text.pieces();
+        let piece = pieces.iter().position(|piece| piece.html.contains(&start));
+        if let Some((page, piece)) = self.page.as_mut().zip(piece) {
+            page.bring(piece, pieces);
+        }
+    }
+
     /// Brings in everything before it is printed; looks anew afterwards.
     fn print(&mut self, is_printing: bool) {
         self.is_printing = is_printing;
@@ -121,8 +138,20 @@ impl Shown {
     }
 }
 
-fn document_of(node: &Node) -> Option<Document> {
-    node.owner_document()
+/// Before a link leads to a place of the text, that place comes into the page.
+fn jumps(root: &Element, text: Weak<RefCell<Shown>>) -> Listener {
+    Listener::new(root, "click", move |event: Event| {
+        let target = event
+            .target()
+            .and_then(|target| target.dyn_into::<Element>().ok());
+        let link = target.and_then(|target| target.closest("a[href^='#']").ok().flatten());
+        if let Some(id) = link.and_then(|link| link.get_attribute("href"))
+            && let Some(text) = text.upgrade()
+            && let Ok(mut text) = text.try_borrow_mut()
+        {
+            text.bring(id.trim_start_matches('#'));
+        }
+    })
 }
 
 /// Copies a code block, or puts an image in the place of its chip.
@@ -150,32 +179,7 @@ pub(super) fn clicked(event: &MouseEvent) {
     if let Ok(Some(chip)) = target.closest("a[data-src]")
         && is_plain
     {
-        show_image(event, &chip);
+        event.prevent_default();
+        image::show(&chip);
     }
-}
-
-/// Puts the image into the chip's place. If it cannot be loaded, the chip comes back as an ordinary link.
-fn show_image(event: &MouseEvent, chip: &Element) {
-    let Some(source) = chip.get_attribute("data-src") else {
-        return;
-    };
-    let Some(image) = document_of(chip).and_then(|document| document.create_element("img").ok()) else {
-        return;
-    };
-    event.prevent_default();
-    let words = chip.text_content().unwrap_or_default();
-    let alternative = words.strip_prefix("Image ").unwrap_or(&words);
-    let back = {
-        let (image, chip) = (image.clone(), chip.clone());
-        Closure::once(move || {
-            let _ = chip.remove_attribute("data-src");
-            let _ = image.replace_with_with_node_1(&chip);
-        })
-    };
-    let _ = image.set_attribute("alt", alternative);
-    let _ = image.set_attribute("referrerpolicy", "no-referrer");
-    let _ = image.add_event_listener_with_callback("error", back.as_ref().unchecked_ref());
-    back.forget();
-    let _ = image.set_attribute("src", &source);
-    let _ = chip.replace_with_with_node_1(&image);
 }

@@ -10,6 +10,7 @@ use leptos::prelude::window;
 use web_sys::{Document, Element};
 
 use super::Shown;
+use super::image::show_again;
 use super::watch::{Watch, scroller_of};
 use crate::markdown::Piece;
 use crate::markdown::parts::Parts;
@@ -102,6 +103,7 @@ impl Page {
             });
         if let Some(element) = element.filter(|element| element.inner_html() != piece.html) {
             element.set_inner_html(&piece.html);
+            show_again(&element);
         }
     }
 
@@ -120,6 +122,7 @@ impl Page {
             }
             if let Some(element) = self.elements.get(&index) {
                 let _ = element.insert_adjacent_html("beforeend", &markup);
+                show_again(element);
             } else if let Some(element) = part_element(&self.document, &markup) {
                 let _ = self.root.insert_before(&element, Some(&self.tail));
                 self.elements.insert(index, element);
@@ -162,6 +165,14 @@ impl Page {
         });
         self.show(chosen.clone(), pieces);
         self.looked_at = weights.get(chosen).unwrap_or_default().iter().sum();
+    }
+
+    /// Brings in the part with a piece, where it is not in the page: it alone, and what is near it as soon as it is seen.
+    pub(super) fn bring(&mut self, piece: usize, pieces: &[Piece]) {
+        let part = self.parts.all().partition_point(|part| part.pieces.end <= piece);
+        if part < self.parts.full() && !self.elements.contains_key(&part) {
+            self.show(part..part + 1, pieces);
+        }
     }
 
     /// Brings in everything, such as for printing.
@@ -282,5 +293,6 @@ fn part_element(document: &Document, markup: &str) -> Option<Element> {
     let element = document.create_element("div").ok()?;
     element.set_class_name("md__part");
     element.set_inner_html(markup);
+    show_again(&element);
     Some(element)
 }

@@ -12,6 +12,7 @@ pub(super) fn set(tail: &Element, old: &str, new: &str) {
     let is_done = old == new || added(old, new).is_some_and(|added| append(tail, &added).is_some());
     if !is_done {
         tail.set_inner_html(new);
+        super::image::show_again(tail);
     }
 }
 
