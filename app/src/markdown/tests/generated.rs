@@ -146,7 +146,7 @@ fn document() -> impl Strategy<Value = String> {
 
 // PROPTEST_CASES sets the count for long runs.
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_rules_hold_for_any_document_in_any_deltas(text in document(), seed in any::<u64>()) {
