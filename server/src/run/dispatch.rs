@@ -64,12 +64,19 @@ pub(super) async fn run_calls(
     let mut results: Vec<Option<ToolResult>> = Vec::new();
     let mut prepared = Vec::new();
     for (place, call) in calls.into_iter().enumerate() {
-        results.push(match prepare(caller, place, call) {
-            Ok(call) => {
-                prepared.push(call);
+        results.push(match find(caller, &call.call) {
+            Ok((tool, arguments)) => {
+                prepared.push(Prepared {
+                    place,
+                    block_id: call.block_id,
+                    node: call.node,
+                    call: call.call,
+                    tool,
+                    arguments,
+                });
                 None
             }
-            Err((call, error)) => Some(refuse(caller, call, &error).await),
+            Err(error) => Some(refuse(caller, call, &error).await),
         });
     }
     let at_once = caller.scope.services.config.limits.parallel_calls as usize;
@@ -141,25 +148,14 @@ async fn declare(caller: &Caller<'_>, next: &mut BlockPlace<'_>, number: u32, ba
 }
 
 /// Finds the tool and looks at the arguments, without running anything.
-fn prepare(caller: &Caller<'_>, place: usize, call: Call) -> Result<Prepared, (Call, ToolError)> {
-    let found = match &call.call.parsed {
-        Err(problem) => Err(ToolError::new("invalid_arguments", problem.clone())),
-        Ok(arguments) => caller.tools.find(&call.call.name).and_then(|tool| {
-            tool.check(arguments)?;
-            Ok((Arc::clone(tool), arguments.clone()))
-        }),
+fn find(caller: &Caller<'_>, call: &RoundCall) -> Result<(Arc<dyn Tool>, Value), ToolError> {
+    let arguments = match &call.parsed {
+        Ok(arguments) => arguments.clone(),
+        Err(problem) => return Err(ToolError::new("invalid_arguments", problem.clone())),
     };
-    match found {
-        Ok((tool, arguments)) => Ok(Prepared {
-            place,
-            block_id: call.block_id,
-            node: call.node,
-            call: call.call,
-            tool,
-            arguments,
-        }),
-        Err(error) => Err((call, error)),
-    }
+    let tool = caller.tools.find(&call.name)?;
+    tool.check(&arguments)?;
+    Ok((Arc::clone(tool), arguments))
 }
 
 /// Settles a call that is never executed: its row says why.
