@@ -69,7 +69,7 @@ async function goTo(page, count) {
 
 async function finished(server, prompt, status = "succeeded") {
   const { session, run } = await server.begin(prompt);
-  await until("the run is over", async () => (await server.snapshot(run)).run.status === status, { timeout: 60_000 });
+  await until("the run is over", async () => (await server.snapshot(run)).run.status === status, { timeout: 150_000 });
   return { session, run };
 }
 
@@ -252,7 +252,7 @@ suite("find in large content", { env: SETTINGS }, (test) => {
       return top > 40 && bottom < innerHeight;
     }).catch(() => false));
     assert.equal(await row.locator(".row__toggle").getAttribute("aria-expanded"), "true");
-  }, { timeout: 150_000 });
+  }, { timeout: 240_000 });
 
   test("a hit late in a block of 5 MB loads its piece, and what stands before it can be read", async ({ open, server }) => {
     const part = corpus(2000);
@@ -276,7 +276,7 @@ suite("find in large content", { env: SETTINGS }, (test) => {
     await page.locator("#find").fill("paragraph");
     await page.keyboard.press("Enter");
     await until("other hits are found", async () => /^\d+ of 200\+$|^No hits$/.test(await countOf(page)), { seen: () => countOf(page) });
-  }, { timeout: 150_000 });
+  }, { timeout: 240_000 });
 
   test("a hit late in a long argument is shown, where its view does not hold it as it came", async ({ open, server }) => {
     const lines = Array.from({ length: 40_000 }, (_, place) => `"a line ${place} of an argument"`);
@@ -288,5 +288,5 @@ suite("find in large content", { env: SETTINGS }, (test) => {
     await goTo(page, "1 of 1");
     await shown(page, "a line 31234 of");
     assert.ok((await nodes(page)) <= MOST_NODES, `${await nodes(page)} nodes`);
-  }, { timeout: 150_000 });
+  }, { timeout: 240_000 });
 });
