@@ -70,7 +70,7 @@ impl Expansion {
     pub fn with_open(keys: impl IntoIterator<Item = String>) -> Self {
         let all = Self::default();
         for key in keys {
-            all.choice(&key).set(Some(true));
+            all.choice(&key).update(|choice| choice.user = Some(true));
         }
         all
     }
