@@ -44,7 +44,8 @@ Other variables:
   DATABASE_URL         use this PostgreSQL instead of the embedded one
   PG_BIN               folder of the PostgreSQL programs for the embedded one
   ANTHROPIC_API_KEY,
-  OPENAI_API_KEY       configure their provider when the file has none
+  OPENAI_API_KEY,
+  GEMINI_API_KEY       configure their provider when the file has none
 
 Exit status: 0 done, 1 failed, 2 wrong command line or configuration.";
 

@@ -13,9 +13,12 @@ use serde_json::Value;
 pub mod anthropic;
 pub mod client;
 pub mod error;
+pub mod gemini;
 mod history;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod round;
+mod server_result;
 pub mod sse;
 mod surrogates;
 pub mod wire;
@@ -54,7 +57,8 @@ pub struct Endpoint {
     pub provider_id: String,
     /// Which wire format it speaks.
     pub kind: ProviderKind,
-    /// Anthropic: what stands before `/v1/messages`. OpenAI kinds: before `/chat/completions`.
+    /// Anthropic: what stands before `/v1/messages`. OpenAI kinds: before `/chat/completions` or `/responses`. Gemini:
+    /// before `/models`.
     pub base_url: String,
     /// Sent as the format's auth header. Never logged, shown or written down.
     pub api_key: Option<Secret>,

@@ -38,11 +38,6 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
     let mut written = sourced.settings.providers.clone();
     if written.is_empty() {
         written = known_models::configured(|variable| inputs.variable(variable).is_some());
-        if inputs.variable("GEMINI_API_KEY").is_some() {
-            notices.push(
-                "GEMINI_API_KEY is set, but there is no adapter for Gemini yet: it is not used".to_owned(),
-            );
-        }
     }
     let providers = check.providers(&written)?;
     let roles = check.roles(&providers)?;

@@ -25,7 +25,7 @@ struct KnownModel {
     max_tokens: u32,
 }
 
-const KNOWN: [KnownProvider; 2] = [
+const KNOWN: [KnownProvider; 3] = [
     KnownProvider {
         id: "anthropic",
         kind: ProviderKind::Anthropic,
@@ -68,6 +68,26 @@ const KNOWN: [KnownProvider; 2] = [
                 id: "gpt-5.4-mini",
                 class: ModelClass::Action,
                 context: 400_000,
+                max_tokens: 32_000,
+            },
+        ],
+    },
+    KnownProvider {
+        id: "gemini",
+        kind: ProviderKind::Gemini,
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
+        key_variable: "GEMINI_API_KEY",
+        models: &[
+            KnownModel {
+                id: "gemini-3.8-flash",
+                class: ModelClass::Thinking,
+                context: 1_000_000,
+                max_tokens: 64_000,
+            },
+            KnownModel {
+                id: "gemini-3.5-flash-lite",
+                class: ModelClass::Action,
+                context: 1_000_000,
                 max_tokens: 32_000,
             },
         ],

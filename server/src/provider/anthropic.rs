@@ -3,7 +3,6 @@
 mod decoder;
 mod display;
 mod request;
-mod server_result;
 mod usage;
 mod wire_block;
 

@@ -4,6 +4,11 @@ use serde_json::Value;
 
 use super::{ProviderError, ProviderErrorClass};
 
+mod retry_after;
+
+pub use retry_after::retry_after_ms;
+use retry_after::retry_delay_ms;
+
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +23,8 @@ struct Facts {
     words: Vec<String>,
     /// A numeric code that is an HTTP status.
     status: Option<u16>,
+    /// How long the error itself asks to wait.
+    retry_after_ms: Option<u64>,
 }
 
 /// The error of an HTTP answer: its status and its body, which may be JSON of any known form, an event stream that
@@ -33,7 +40,7 @@ pub fn from_http(status: u16, body: &str, retry_after_ms: Option<u64>) -> Provid
         class: class_of_status(status, &facts),
         status: Some(status),
         message,
-        retry_after_ms,
+        retry_after_ms: retry_after_ms.or(facts.retry_after_ms),
     }
 }
 
@@ -112,7 +119,7 @@ pub fn from_value(value: &Value) -> ProviderError {
         class,
         status: facts.status,
         message,
-        retry_after_ms: None,
+        retry_after_ms: facts.retry_after_ms,
     }
 }
 
@@ -127,25 +134,6 @@ pub fn from_text(text: &str) -> ProviderError {
         class_of_words(&facts).unwrap_or(ProviderErrorClass::Server),
         message,
     )
-}
-
-/// How long a provider asks to wait, in milliseconds, from `retry-after-ms` or `retry-after` (seconds, also with a
-/// fraction, or an HTTP date), at the time `now_ms` since the epoch.
-pub fn retry_after_ms(retry_after_ms: Option<&str>, retry_after: Option<&str>, now_ms: i64) -> Option<u64> {
-    let milliseconds = |text: &str, factor: f64| {
-        let number: f64 = text.trim().parse().ok()?;
-        (number.is_finite() && number >= 0.0).then_some((number * factor).ceil() as u64)
-    };
-    if let Some(wait) = retry_after_ms.and_then(|text| milliseconds(text, 1.0)) {
-        return Some(wait);
-    }
-    let text = retry_after?.trim();
-    if let Some(wait) = milliseconds(text, 1000.0) {
-        return Some(wait);
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    let date_ms = i64::try_from(date.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis()).ok()?;
-    Some(u64::try_from(date_ms.saturating_sub(now_ms)).unwrap_or(0))
 }
 
 fn facts_of_text(body: &str) -> Facts {
@@ -185,6 +173,9 @@ fn collect(value: &Value, facts: &mut Facts) {
             }
         }
         Value::Object(object) => {
+            if let Some(wait) = object.get("details").and_then(retry_delay_ms) {
+                facts.retry_after_ms.get_or_insert(wait);
+            }
             for key in ["error", "errors", "detail", "message", "msg"] {
                 if let Some(inner) = object.get(key) {
                     collect(inner, facts);
@@ -260,11 +251,13 @@ fn class_of_status(status: u16, facts: &Facts) -> ProviderErrorClass {
         401 | 403 => ProviderErrorClass::Authentication,
         402 => ProviderErrorClass::Billing,
         404 => ProviderErrorClass::NotFound,
-        429 if facts.is_final_quota() => ProviderErrorClass::Billing,
+        // A quota that is back in a while speaks of billing too, but says when.
+        429 if facts.is_final_quota() && facts.retry_after_ms.is_none() => ProviderErrorClass::Billing,
         429 => ProviderErrorClass::RateLimited,
         529 => ProviderErrorClass::Overloaded,
         503 if facts.says(&["overloaded"]) => ProviderErrorClass::Overloaded,
         408 | 409 | 500.. => ProviderErrorClass::Server,
+        400 if facts.says(&["api key not valid"]) => ProviderErrorClass::Authentication,
         400..500 if facts.is_context_length() => ProviderErrorClass::ContextLength,
         400..500 if facts.is_final_quota() => ProviderErrorClass::Billing,
         400..500 => ProviderErrorClass::InvalidRequest,

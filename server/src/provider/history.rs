@@ -30,6 +30,11 @@ pub(super) fn arguments_object(arguments: &str) -> Value {
     }
 }
 
+/// Whether JSON text stops before its end; text that is wrong in itself is whole, and wrong.
+pub(super) fn is_cut(json: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(json).is_err_and(|error| error.is_eof())
+}
+
 /// Ids as they stand in one request. Providers repeat ids across rounds and even within one, and each endpoint has
 /// its own alphabet; on the wire every id is legal and unique, and a result finds its call.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use super::surrogates::Joining;
 use super::{
-    Endpoint, ModelRequest, ProviderError, ProviderErrorClass, ProviderEvent, ProviderKind, Replay, SseEvent,
-    WireRequest, anthropic, openai_chat,
+    Endpoint, ModelRequest, ProviderError, ProviderEvent, ProviderKind, Replay, SseEvent, WireRequest,
+    anthropic, gemini, openai_chat, openai_responses,
 };
 
 /// Turns the events of one answer into provider events. A pure state machine: no I/O, no clock, so that the same
@@ -40,11 +40,12 @@ pub struct DecoderOptions {
 
 /// Makes the HTTP request of a turn.
 pub fn build_request(endpoint: &Endpoint, request: &ModelRequest) -> Result<WireRequest, ProviderError> {
-    match endpoint.kind {
-        ProviderKind::Anthropic => Ok(anthropic::build_request(endpoint, request)),
-        ProviderKind::OpenaiChat => Ok(openai_chat::build_request(endpoint, request)),
-        ProviderKind::OpenaiResponses | ProviderKind::Gemini => Err(unsupported(endpoint)),
-    }
+    Ok(match endpoint.kind {
+        ProviderKind::Anthropic => anthropic::build_request(endpoint, request),
+        ProviderKind::OpenaiChat => openai_chat::build_request(endpoint, request),
+        ProviderKind::OpenaiResponses => openai_responses::build_request(endpoint, request),
+        ProviderKind::Gemini => gemini::build_request(endpoint, request),
+    })
 }
 
 /// Makes the decoder for the answer to a request for `model`.
@@ -53,59 +54,22 @@ pub fn stream_decoder(
     model: &str,
     options: DecoderOptions,
 ) -> Result<Box<dyn StreamDecoder>, ProviderError> {
-    match endpoint.kind {
+    Ok(match endpoint.kind {
         ProviderKind::Anthropic => {
             let decoder = anthropic::Decoder::new(&endpoint.provider_id, model);
-            Ok(Box::new(Joining::new(decoder)))
+            Box::new(Joining::new(decoder))
         }
         ProviderKind::OpenaiChat => {
             let decoder = openai_chat::Decoder::new(&endpoint.provider_id, model, options);
-            Ok(Box::new(Joining::new(decoder)))
+            Box::new(Joining::new(decoder))
         }
-        ProviderKind::OpenaiResponses | ProviderKind::Gemini => Err(unsupported(endpoint)),
-    }
-}
-
-fn unsupported(endpoint: &Endpoint) -> ProviderError {
-    let format = match endpoint.kind {
-        ProviderKind::Anthropic => "anthropic",
-        ProviderKind::OpenaiChat => "openai_chat",
-        ProviderKind::OpenaiResponses => "openai_responses",
-        ProviderKind::Gemini => "gemini",
-    };
-    ProviderError::new(
-        ProviderErrorClass::InvalidRequest,
-        format!(
-            "provider `{}` has kind `{format}`, which is not supported yet; use `anthropic` or `openai_chat`",
-            endpoint.provider_id
-        ),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kind_without_an_adapter_is_refused_with_a_clear_error() {
-        for kind in [ProviderKind::OpenaiResponses, ProviderKind::Gemini] {
-            let endpoint = Endpoint {
-                provider_id: "main".to_owned(),
-                kind,
-                base_url: "http://x".to_owned(),
-                api_key: None,
-            };
-            let request = ModelRequest {
-                model: "m".to_owned(),
-                system: None,
-                messages: Vec::new(),
-                tools: Vec::new(),
-                max_tokens: None,
-            };
-            let error = build_request(&endpoint, &request).expect_err("no adapter");
-            assert_eq!(error.class, ProviderErrorClass::InvalidRequest);
-            assert!(error.message.contains("main"), "{error}");
-            assert!(stream_decoder(&endpoint, "m", DecoderOptions::default()).is_err());
+        ProviderKind::OpenaiResponses => {
+            let decoder = openai_responses::Decoder::new(&endpoint.provider_id, model);
+            Box::new(Joining::new(decoder))
         }
-    }
+        ProviderKind::Gemini => {
+            let decoder = gemini::Decoder::new(&endpoint.provider_id, model);
+            Box::new(Joining::new(decoder))
+        }
+    })
 }

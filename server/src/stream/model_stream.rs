@@ -111,8 +111,8 @@ enum Step {
 }
 
 impl ModelStream {
-    /// Makes the request. Nothing is sent before the first [`ModelStream::next`]. An endpoint whose kind has no
-    /// adapter, or a request that cannot be written, is an error here.
+    /// Makes the request. Nothing is sent before the first [`ModelStream::next`]. A request that cannot be
+    /// written is an error here.
     pub fn start(
         client: &ProviderClient,
         transcript: Transcript,

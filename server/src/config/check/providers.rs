@@ -7,7 +7,7 @@ use crate::config::error::ConfigError;
 use crate::config::settings::{ModelSettings, PriceSettings, ProviderSettings};
 use crate::config::stall::StallConfig;
 use crate::config::{ModelConfig, ModelRef, Price, ProviderConfig, Roles};
-use crate::provider::{ProviderKind, Secret};
+use crate::provider::Secret;
 
 impl Check<'_> {
     pub(super) fn providers(&self, written: &[ProviderSettings]) -> Result<Vec<ProviderConfig>, ConfigError> {
@@ -35,17 +35,6 @@ impl Check<'_> {
     }
 
     fn provider(&self, key: &str, provider: &ProviderSettings) -> Result<ProviderConfig, ConfigError> {
-        if let ProviderKind::Gemini | ProviderKind::OpenaiResponses = provider.kind {
-            let word = match provider.kind {
-                ProviderKind::Gemini => "gemini",
-                _ => "openai_responses",
-            };
-            return self.wrong(
-                &format!("{key}.kind"),
-                format!("{word:?}, for which there is no adapter yet"),
-                "`anthropic` or `openai_chat`",
-            );
-        }
         let api_key = match provider.api_key_env.as_str() {
             "" => None,
             variable => match self.inputs.variable(variable) {

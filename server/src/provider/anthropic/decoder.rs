@@ -6,12 +6,12 @@
 use serde_json::{Map, Value, json};
 
 use super::display::Display;
-use super::server_result;
-use super::usage::{UsageTotals, is_cut, stop_reason};
+use super::usage::{UsageTotals, stop_reason};
 use super::wire_block::{Role, WireBlock};
+use crate::provider::history::is_cut;
 use crate::provider::{
     BlockStart, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StopReason,
-    StreamDecoder, StreamEnd, error,
+    StreamDecoder, StreamEnd, error, server_result,
 };
 
 #[cfg(test)]

@@ -48,11 +48,6 @@ impl UsageTotals {
     }
 }
 
-/// Whether JSON text stops before its end; text that is wrong in itself is whole, and wrong.
-pub(super) fn is_cut(json: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(json).is_err_and(|error| error.is_eof())
-}
-
 /// The meaning of a `stop_reason`.
 pub(super) fn stop_reason(raw: &str) -> StopReason {
     match raw {

@@ -160,3 +160,30 @@ fn a_wait_is_read_as_seconds_fractions_milliseconds_or_a_date() {
     assert_eq!(retry_after_ms(None, Some("-1"), 0), None);
     assert_eq!(retry_after_ms(None, None, 0), None);
 }
+
+#[test]
+fn a_quota_that_says_when_it_is_back_is_a_rate_limit_and_a_wrong_key_is_no_wrong_request() {
+    let quota = json!({"error":{"code":429,"status":"RESOURCE_EXHAUSTED",
+        "message":"You exceeded your current quota, please check your plan and billing details.",
+        "details":[{"quotaMetric":"m"},{"retryDelay":"34.07s"}]}});
+    let error = from_http(429, &json!([quota]).to_string(), None);
+    assert_eq!(
+        (error.class, error.retry_after_ms),
+        (Class::RateLimited, Some(34_070))
+    );
+    assert_eq!(
+        from_http(429, &quota.to_string(), Some(5)).retry_after_ms,
+        Some(5),
+        "a header counts first"
+    );
+    let final_quota = json!({"error":{"code":"insufficient_quota","message":"Check your billing details."}});
+    assert_eq!(
+        from_http(429, &final_quota.to_string(), None).class,
+        Class::Billing
+    );
+    let key = json!({"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid. Pass a valid one."}});
+    assert_eq!(
+        from_http(400, &key.to_string(), None).class,
+        Class::Authentication
+    );
+}

@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::message::merge_unknown;
+use crate::provider::history::is_cut;
 use crate::provider::{BlockStart, Position, ProviderEvent, StopReason};
 
 /// One call on its way.
@@ -126,9 +127,7 @@ impl Calls {
             };
             let whole = match call.arguments.trim() {
                 "" => !(limited && slot == last),
-                text => {
-                    serde_json::from_str::<IgnoredAny>(text).map_or_else(|error| !error.is_eof(), |_| true)
-                }
+                text => !is_cut(text),
             };
             if whole {
                 out.push(ProviderEvent::BlockEnd { position });
