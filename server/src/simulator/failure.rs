@@ -68,7 +68,7 @@ impl Failure {
                 "error": {"type": anthropic_type(self.status), "message": self.message},
                 "request_id": request_id,
             }),
-            WireFormat::OpenaiChat => {
+            WireFormat::OpenaiChat | WireFormat::OpenaiResponses => {
                 let (kind, code) = openai_type(self.status);
                 json!({"error": {"message": self.message, "type": kind, "param": null, "code": code}})
             }

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod openai_chat;
+mod openai_responses;
 
 use axum::http::HeaderMap;
 use serde_json::Value;
@@ -42,6 +43,7 @@ pub(super) fn read(format: WireFormat, headers: &HeaderMap, body: &[u8]) -> Resu
     match format {
         WireFormat::Anthropic => anthropic::read(headers, &body),
         WireFormat::OpenaiChat => openai_chat::read(&body),
+        WireFormat::OpenaiResponses => openai_responses::read(&body),
     }
 }
 
@@ -57,8 +59,8 @@ fn check_key(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The model, the messages, and that a stream was asked for: alike in both formats.
-fn common(body: &Value) -> Result<(String, &Vec<Value>), Failure> {
+/// The model, the messages under their key, and that a stream was asked for: alike in these formats.
+fn common<'a>(body: &'a Value, key: &str) -> Result<(String, &'a Vec<Value>), Failure> {
     let Some(model) = body
         .get("model")
         .and_then(Value::as_str)
@@ -67,11 +69,13 @@ fn common(body: &Value) -> Result<(String, &Vec<Value>), Failure> {
         return Err(Failure::invalid("model: Field required"));
     };
     let Some(messages) = body
-        .get("messages")
+        .get(key)
         .and_then(Value::as_array)
         .filter(|list| !list.is_empty())
     else {
-        return Err(Failure::invalid("messages: at least one message is required"));
+        return Err(Failure::invalid(format!(
+            "{key}: at least one message is required"
+        )));
     };
     if body.get("stream").and_then(Value::as_bool) != Some(true) {
         return Err(Failure::invalid(

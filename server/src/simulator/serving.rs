@@ -20,7 +20,9 @@ use super::parameters::Parameters;
 use super::player::{Player, tokens};
 use super::request::{self, Incoming};
 use super::scenario::{Scenario, Step, Turn};
-use super::wire::{AnthropicEncoder, Encode, Framing, OpenaiChatEncoder, UsageCounts, WireFormat};
+use super::wire::{
+    AnthropicEncoder, Encode, Framing, OpenaiChatEncoder, OpenaiResponsesEncoder, UsageCounts, WireFormat,
+};
 
 /// The largest body that is read; the limit of Anthropic Messages.
 const BODY_LIMIT: usize = 32 * 1024 * 1024;
@@ -30,6 +32,8 @@ pub(super) fn router(control: Control) -> Router {
         .route("/v1/messages", post(messages))
         .route("/v1/chat/completions", post(chat_completions))
         .route("/chat/completions", post(chat_completions))
+        .route("/v1/responses", post(responses))
+        .route("/responses", post(responses))
         .with_state(control)
 }
 
@@ -39,6 +43,10 @@ async fn messages(State(control): State<Control>, request: Request<Body>) -> Res
 
 async fn chat_completions(State(control): State<Control>, request: Request<Body>) -> Response {
     serve(control, WireFormat::OpenaiChat, request).await
+}
+
+async fn responses(State(control): State<Control>, request: Request<Body>) -> Response {
+    serve(control, WireFormat::OpenaiResponses, request).await
 }
 
 /// A request with the turn that serves it.
@@ -132,7 +140,7 @@ async fn serve(control: Control, format: WireFormat, request: Request<Body>) -> 
 fn with_id(mut response: Response, format: WireFormat, request_id: &str) -> Response {
     let name = match format {
         WireFormat::Anthropic => "request-id",
-        WireFormat::OpenaiChat => "x-request-id",
+        WireFormat::OpenaiChat | WireFormat::OpenaiResponses => "x-request-id",
     };
     if let Ok(value) = HeaderValue::from_str(request_id) {
         response.headers_mut().insert(name, value);
@@ -182,6 +190,10 @@ async fn answer(
                 Box::new(OpenaiChatEncoder::new(id, incoming.model, incoming.include_usage)),
                 "call_",
             )
+        }
+        WireFormat::OpenaiResponses => {
+            let id = format!("resp_{response_id}");
+            (Box::new(OpenaiResponsesEncoder::new(id, incoming.model)), "call_")
         }
     };
     let (outlet, body) = Outlet::new(Framing::new(scenario.wire.clone()), control.shutdown.clone());

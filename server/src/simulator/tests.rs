@@ -45,7 +45,7 @@ fn check_content(format: WireFormat, scenario: &Scenario, turn: &Turn, reply: &R
             Step::Text(step) => text.push_str(&text_of(scenario, step)),
             Step::TextOnOpenTool(step) => text.push_str(&step.text),
             Step::Reasoning(step) => reasoning.push_str(&text_of(scenario, step)),
-            Step::Refusal(step) if format == WireFormat::OpenaiChat => {
+            Step::Refusal(step) if format != WireFormat::Anthropic => {
                 refusal.push_str(&text_of(scenario, step));
             }
             Step::Refusal(step) => text.push_str(&text_of(scenario, step)),
@@ -103,7 +103,9 @@ fn check_end(format: WireFormat, scenario: &Scenario, turn: &Turn, reply: &Reply
             } else {
                 StopStep::default()
             };
-            let missing = stop.reason == Some(super::scenario::StopWord::Missing);
+            // In Responses the end marker itself says why, and what was used.
+            let unsaid = format == WireFormat::OpenaiResponses && stop.without_terminal;
+            let missing = unsaid || stop.reason == Some(super::scenario::StopWord::Missing);
             assert_eq!(
                 reply.stop.is_none(),
                 missing,
@@ -111,14 +113,17 @@ fn check_end(format: WireFormat, scenario: &Scenario, turn: &Turn, reply: &Reply
                 reply.stop
             );
             assert_eq!(reply.terminal, !stop.without_terminal, "{name} {format:?}");
-            assert!(reply.usage.is_some() && !reply.broken, "{name} {format:?}");
+            assert!(
+                reply.usage.is_some() != unsaid && !reply.broken,
+                "{name} {format:?}"
+            );
         }
     }
     assert_eq!(reply.status, 200, "{name}");
 }
 
 #[tokio::test]
-async fn every_scenario_streams_to_its_end_in_both_formats() {
+async fn every_scenario_streams_to_its_end_in_every_format() {
     let running = start(Speed::MAX).await;
     for scenario in scenarios() {
         for format in FORMATS {
@@ -149,6 +154,8 @@ async fn every_scenario_streams_to_its_end_in_both_formats() {
                         (WireFormat::Anthropic, true) => "max_tokens",
                         (WireFormat::OpenaiChat, false) => "tool_calls",
                         (WireFormat::OpenaiChat, true) => "length",
+                        (WireFormat::OpenaiResponses, false) => "completed",
+                        (WireFormat::OpenaiResponses, true) => "max_output_tokens",
                     };
                     assert_eq!(reply.stop.as_deref(), Some(word), "{}", scenario.name);
                     messages.extend(follow_up(format, &reply, round));
@@ -339,11 +346,15 @@ async fn requests_are_kept_as_received_without_keys() {
         (&json!("openai_chat"), &json!("/v1/chat/completions"))
     );
     assert_eq!(
+        (&requests[2]["format"], &requests[2]["path"]),
+        (&json!("openai_responses"), &json!("/v1/responses"))
+    );
+    assert_eq!(
         (&requests[1]["scenario"], &requests[1]["round"]),
         (&json!("refusal"), &json!(0))
     );
     assert_eq!(
-        (&requests[2]["status"], &requests[2]["error"]),
+        (&requests[3]["status"], &requests[3]["error"]),
         (&json!(400), &json!("model: Field required"))
     );
     assert_eq!(

@@ -1,9 +1,10 @@
-//! The two wire formats as a provider speaks them: what is sent for each piece of content, and how it is framed.
+//! The wire formats as a provider speaks them: what is sent for each piece of content, and how it is framed.
 //!
 //! The encoders are pure: they turn steps into [`Frame`]s and know no socket and no time.
 
 mod anthropic;
 mod openai_chat;
+mod openai_responses;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::scenario::{ErrorEventStep, LineEnd, StopWord, WireOptions};
 
 pub(super) use anthropic::{AnthropicEncoder, signature};
 pub(super) use openai_chat::OpenaiChatEncoder;
+pub(super) use openai_responses::OpenaiResponsesEncoder;
 
 /// Which wire format a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -22,6 +24,8 @@ pub enum WireFormat {
     Anthropic,
     /// OpenAI Chat Completions.
     OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
 }
 
 /// One event or comment of a server-sent stream.

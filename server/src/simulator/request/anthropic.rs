@@ -11,7 +11,7 @@ pub(super) fn read(headers: &HeaderMap, body: &Value) -> Result<Incoming, Failur
     if !headers.contains_key("anthropic-version") {
         return Err(Failure::invalid("anthropic-version: header is required"));
     }
-    let (model, messages) = common(body)?;
+    let (model, messages) = common(body, "messages")?;
     if body
         .get("max_tokens")
         .and_then(Value::as_u64)

@@ -6,7 +6,7 @@ use super::super::failure::Failure;
 use super::{Heard, Incoming, check_tool_names, choose, common};
 
 pub(super) fn read(body: &Value) -> Result<Incoming, Failure> {
-    let (model, messages) = common(body)?;
+    let (model, messages) = common(body, "messages")?;
     if let Some(tools) = body.get("tools").and_then(Value::as_array) {
         let name = |tool: &'_ Value| -> Option<String> {
             Some(tool.get("function")?.get("name")?.as_str()?.to_owned())

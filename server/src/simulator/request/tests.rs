@@ -250,3 +250,58 @@ fn every_key_is_taken_except_one() {
         401
     );
 }
+
+fn responses(input: Value) -> Result<Incoming, Failure> {
+    let body = json!({"model": "demo", "stream": true, "input": input});
+    read(
+        WireFormat::OpenaiResponses,
+        &HeaderMap::new(),
+        body.to_string().as_bytes(),
+    )
+}
+
+#[test]
+fn a_conversation_of_items_is_read_like_one_of_messages_and_what_is_not_whole_is_refused() {
+    let user = || json!({"role": "user", "content": "second"});
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "t", "arguments": "{}"});
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "x"});
+    let reasoning = |summary: &str, signed: &str| {
+        json!({"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": summary}],
+            "encrypted_content": signature(signed)})
+    };
+    let incoming = responses(json!([
+        {"role": "user", "content": "first"},
+        call("a"),
+        output("a"),
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+        user(),
+        reasoning("hm", "hm"),
+        call("b"),
+        call("c"),
+        output("c"),
+        output("b"),
+        call("d"),
+        output("d"),
+    ]))
+    .unwrap();
+    assert_eq!((incoming.prompt.as_str(), incoming.round), ("second", 2));
+    refused(responses(json!([user(), call("a")])), "No tool output found");
+    refused(
+        responses(json!([user(), call("a"), call("b"), output("a"), user()])),
+        "No tool output found for function call b",
+    );
+    refused(responses(json!([user(), output("a")])), "No tool call found");
+    refused(
+        responses(json!([user(), call("a"), output("a"), call("a"), output("a")])),
+        "Duplicate",
+    );
+    refused(
+        responses(json!([user(), reasoning("hm", "other"), call("a"), output("a")])),
+        "verified",
+    );
+    refused(
+        responses(json!([reasoning("hm", "hm"), user()])),
+        "following item",
+    );
+    refused(responses(json!([])), "at least one");
+}

@@ -173,7 +173,11 @@ async fn the_adapters_and_tools_play_every_scenario_to_its_end() {
     let tools = ToolRegistry::built_in(Arc::new(Workspace::open(folder.path()).unwrap()));
     let running = start(Speed::MAX).await;
     for scenario in scenarios() {
-        for kind in [ProviderKind::Anthropic, ProviderKind::OpenaiChat] {
+        for kind in [
+            ProviderKind::Anthropic,
+            ProviderKind::OpenaiChat,
+            ProviderKind::OpenaiResponses,
+        ] {
             let name = format!("{} {kind:?}", scenario.name);
             let (last, results) = play(&running, kind, &scenario, &tools).await;
             let turn = last_of(scenario.turns.last().unwrap());
@@ -193,7 +197,7 @@ async fn the_adapters_and_tools_play_every_scenario_to_its_end() {
                         "{name}"
                     );
                 }
-                (Step::Stop(stop), last) if stop.without_terminal && kind == ProviderKind::Anthropic => {
+                (Step::Stop(stop), last) if stop.without_terminal && kind != ProviderKind::OpenaiChat => {
                     assert_eq!(last.unwrap().end, Some(StreamEnd::Interrupted), "{name}");
                 }
                 (_, last) => assert_eq!(last.unwrap().end, Some(StreamEnd::Complete), "{name}"),
@@ -246,11 +250,12 @@ async fn a_refusal_is_told_apart_from_an_answer() {
         .unwrap();
     let (anthropic, _) = play(&running, ProviderKind::Anthropic, &refusal, &tools).await;
     assert_eq!(anthropic.unwrap().stop.unwrap().1, StopReason::Refusal);
-    let (chat, _) = play(&running, ProviderKind::OpenaiChat, &refusal, &tools).await;
-    assert!(
-        chat.unwrap()
-            .blocks
-            .iter()
-            .any(|block| block.kind == BlockStart::Refusal)
-    );
+    for kind in [ProviderKind::OpenaiChat, ProviderKind::OpenaiResponses] {
+        let (content, _) = play(&running, kind, &refusal, &tools).await;
+        let blocks = content.unwrap().blocks;
+        assert!(
+            blocks.iter().any(|block| block.kind == BlockStart::Refusal),
+            "{kind:?}"
+        );
+    }
 }

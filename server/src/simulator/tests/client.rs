@@ -1,4 +1,4 @@
-//! A client of the simulator that speaks both formats as simply as possible: it is not the server's own adapter, so
+//! A client of the simulator that speaks all formats as simply as possible: it is not the server's own adapter, so
 //! that an error common to both sides cannot hide.
 
 use reqwest::{Client, Response};
@@ -9,7 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::simulator::{Simulator, SimulatorOptions, Speed, WireFormat, serve};
 
-pub(super) const FORMATS: [WireFormat; 2] = [WireFormat::Anthropic, WireFormat::OpenaiChat];
+pub(super) const FORMATS: [WireFormat; 3] = [
+    WireFormat::Anthropic,
+    WireFormat::OpenaiChat,
+    WireFormat::OpenaiResponses,
+];
 
 /// A simulator on a port of its own.
 pub(super) struct Running {
@@ -83,6 +87,10 @@ impl Running {
                     "model": model, "stream": true, "stream_options": {"include_usage": true}, "messages": messages,
                 }),
             ),
+            WireFormat::OpenaiResponses => (
+                "/v1/responses",
+                json!({"model": model, "stream": true, "store": false, "input": messages}),
+            ),
         };
         self.client
             .post(format!("{}{path}", self.base))
@@ -154,6 +162,7 @@ pub(super) fn parse(format: WireFormat, reply: &mut Reply) {
                 WireFormat::Anthropic => anthropic(&serde_json::from_str(data).unwrap(), reply),
                 WireFormat::OpenaiChat if data == "[DONE]" => reply.terminal = true,
                 WireFormat::OpenaiChat => chat(&serde_json::from_str(data).unwrap(), reply),
+                WireFormat::OpenaiResponses => responses(&serde_json::from_str(data).unwrap(), reply),
             }
         } else if line.starts_with(": keep-alive") {
             reply.pings += 1;
@@ -227,6 +236,36 @@ fn chat(chunk: &Value, reply: &mut Reply) {
     }
 }
 
+fn responses(event: &Value, reply: &mut Reply) {
+    let delta = &event["delta"];
+    match event["type"].as_str().unwrap() {
+        "response.output_item.added" if event["item"]["type"] == "function_call" => reply.calls.push(Call {
+            id: event["item"]["call_id"].as_str().map(str::to_owned),
+            name: event["item"]["name"].as_str().unwrap().to_owned(),
+            arguments: String::new(),
+        }),
+        "response.output_text.delta" => push(&mut reply.text, delta),
+        "response.refusal.delta" => push(&mut reply.refusal, delta),
+        "response.reasoning_summary_text.delta" => push(&mut reply.reasoning, delta),
+        "response.function_call_arguments.delta" => {
+            push(&mut reply.calls.last_mut().unwrap().arguments, delta);
+        }
+        "response.output_item.done" => {
+            let signature = event["item"]["encrypted_content"].as_str();
+            reply.signatures.extend(signature.map(str::to_owned));
+        }
+        "error" => reply.error = Some(event.clone()),
+        "response.completed" | "response.incomplete" => {
+            let response = &event["response"];
+            let reason = response["incomplete_details"]["reason"].as_str();
+            reply.stop = reason.or(response["status"].as_str()).map(str::to_owned);
+            reply.usage = Some(response["usage"].clone());
+            reply.terminal = true;
+        }
+        other => assert!(other.starts_with("response."), "unknown event {other}"),
+    }
+}
+
 /// The messages that follow a reply with tool calls: the reply itself, and a result for each call.
 pub(super) fn follow_up(format: WireFormat, reply: &Reply, round: usize) -> Vec<Value> {
     // Ids as an executor makes them where they are missing, empty or repeated.
@@ -269,6 +308,24 @@ pub(super) fn follow_up(format: WireFormat, reply: &Reply, round: usize) -> Vec<
                 .iter()
                 .map(|id| json!({"role": "tool", "tool_call_id": id, "content": "ok"}));
             std::iter::once(assistant).chain(results).collect()
+        }
+        WireFormat::OpenaiResponses => {
+            let uses = calls.map(|(call, id)| {
+                let arguments = whole(&call.arguments).to_string();
+                json!({"type": "function_call", "call_id": id, "name": call.name, "arguments": arguments})
+            });
+            let mut items: Vec<Value> = uses.collect();
+            if let [signature] = reply.signatures.as_slice() {
+                let summary = json!([{"type": "summary_text", "text": reply.reasoning}]);
+                let reasoning =
+                    json!({"type": "reasoning", "summary": summary, "encrypted_content": signature});
+                items.insert(0, reasoning);
+            }
+            let results = ids
+                .iter()
+                .map(|id| json!({"type": "function_call_output", "call_id": id, "output": "ok"}));
+            items.extend(results);
+            items
         }
     }
 }
