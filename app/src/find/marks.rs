@@ -199,7 +199,7 @@ fn look() {
                     .extend(brush.and_then(|brush| brush.paint_range(&range)));
             }
         }
-        if marks.range.as_ref().is_some_and(|range| range.collapsed()) {
+        if marks.range.as_ref().is_some_and(web_sys::Range::collapsed) {
             let again = marks.again.as_ref().and_then(|again| again());
             marks.range = again.or(marks.range.take());
         }

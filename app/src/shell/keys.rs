@@ -348,12 +348,9 @@ pub fn pressed(region: Region, event: &leptos::ev::KeyboardEvent) -> Option<Comm
 
 /// What a page is, and what its keys act on.
 #[derive(Clone, Copy)]
-#[cfg_attr(
-    target_pointer_width = "64",
-    expect(
-        clippy::large_enum_variant,
-        reason = "a few handles, of which there is one set a page"
-    )
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a few handles, of which there is one set a page"
 )]
 pub enum Page {
     /// The list of sessions.
