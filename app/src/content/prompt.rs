@@ -5,6 +5,7 @@ use protocol::id::MessageId;
 use protocol::model::Message;
 use protocol::state::{MessageRole, MessageState};
 
+use super::scope::scoped;
 use crate::data::clock::TimeOfDay;
 use crate::data::run_store::{Piece, RunStore};
 use crate::ui::dynamic::{dynamic_list, dynamic_view, memo};
@@ -68,7 +69,7 @@ fn MessageView(run: RunStore, message_id: MessageId, is_prompt: bool) -> impl In
         view! {
             <div
                 class=if is_prompt { "prompt" } else { "prompt prompt--steer" }
-                id=message_id.to_string()
+                id=scoped(&message_id)
                 data-message-id=message_id.to_string()
             >
                 <div class="prompt__meta"><span>{title}</span>{mark}<TimeOfDay at/></div>

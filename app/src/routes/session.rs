@@ -50,11 +50,10 @@ pub fn SessionRoute() -> impl IntoView {
         })
     });
     // Selecting something on the page loads nothing anew.
-    let (goal, search) = query.with_untracked(|query| {
-        let names = ["block", "node", "run"];
-        let goal = names.iter().find_map(|name| Goal::of_thing(&query.get(name)?));
-        (goal, query.get("q").filter(|words| !words.trim().is_empty()))
-    });
+    let goal = goal_of_address();
+    let search = query
+        .with_untracked(|query| query.get("q"))
+        .filter(|words| !words.trim().is_empty());
     let thing = goal.as_ref().and_then(Goal::thing);
     let page = load::session(move || {
         let (earlier, thing, search) = (earlier.get(), thing.clone(), search.clone());
@@ -76,6 +75,12 @@ pub fn SessionRoute() -> impl IntoView {
             }}
         </Suspense>
     }
+}
+
+/// The block, node or run that the address leads to.
+pub fn goal_of_address() -> Option<Goal> {
+    let names = ["block", "node", "run"];
+    use_query_map().with_untracked(|query| names.iter().find_map(|name| Goal::of_thing(&query.get(name)?)))
 }
 
 /// While a session is loaded.
