@@ -273,7 +273,7 @@ mod tests {
             base_url: "http://x".to_owned(),
             api_key: None,
         };
-        let mut decoder = stream_decoder(&endpoint, "m", DecoderOptions::default()).unwrap();
+        let mut decoder = stream_decoder(&endpoint, "m", DecoderOptions::default());
         let mut events = Vec::new();
         let chunks = deltas
             .iter()

@@ -1,9 +1,11 @@
 //! What every wire format offers: a request builder and a decoder of its events.
 
+use serde_json::Value;
+
 use super::surrogates::Joining;
 use super::{
-    Endpoint, ModelRequest, ProviderError, ProviderEvent, ProviderKind, Replay, SseEvent, WireRequest,
-    anthropic, gemini, openai_chat, openai_responses,
+    Endpoint, ModelRequest, ProviderError, ProviderErrorClass, ProviderEvent, ProviderKind, Replay, SseEvent,
+    WireRequest, anthropic, error, gemini, openai_chat, openai_responses,
 };
 
 /// Turns the events of one answer into provider events. A pure state machine: no I/O, no clock, so that the same
@@ -31,6 +33,23 @@ pub trait StreamDecoder: Send {
     fn replay(&self) -> Option<Replay>;
 }
 
+/// The JSON that an event holds; none where it holds something else, which says nothing.
+///
+/// # Errors
+/// What an `event: error` says that holds no JSON, or that an object does not end as one.
+pub(super) fn event_value(event: &SseEvent) -> Result<Option<Value>, ProviderError> {
+    let data = event.data.trim();
+    match serde_json::from_str(data) {
+        Ok(value) => Ok(Some(value)),
+        Err(_) if event.event.as_deref() == Some("error") => Err(error::from_text(data)),
+        Err(problem) if data.starts_with('{') => {
+            let message = format!("an event of the stream is not valid JSON: {problem}");
+            Err(ProviderError::new(ProviderErrorClass::Protocol, message))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
 /// What an endpoint's quirks ask of a decoder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecoderOptions {
@@ -39,22 +58,18 @@ pub struct DecoderOptions {
 }
 
 /// Makes the HTTP request of a turn.
-pub fn build_request(endpoint: &Endpoint, request: &ModelRequest) -> Result<WireRequest, ProviderError> {
-    Ok(match endpoint.kind {
+pub fn build_request(endpoint: &Endpoint, request: &ModelRequest) -> WireRequest {
+    match endpoint.kind {
         ProviderKind::Anthropic => anthropic::build_request(endpoint, request),
         ProviderKind::OpenaiChat => openai_chat::build_request(endpoint, request),
         ProviderKind::OpenaiResponses => openai_responses::build_request(endpoint, request),
         ProviderKind::Gemini => gemini::build_request(endpoint, request),
-    })
+    }
 }
 
 /// Makes the decoder for the answer to a request for `model`.
-pub fn stream_decoder(
-    endpoint: &Endpoint,
-    model: &str,
-    options: DecoderOptions,
-) -> Result<Box<dyn StreamDecoder>, ProviderError> {
-    Ok(match endpoint.kind {
+pub fn stream_decoder(endpoint: &Endpoint, model: &str, options: DecoderOptions) -> Box<dyn StreamDecoder> {
+    match endpoint.kind {
         ProviderKind::Anthropic => {
             let decoder = anthropic::Decoder::new(&endpoint.provider_id, model);
             Box::new(Joining::new(decoder))
@@ -71,5 +86,5 @@ pub fn stream_decoder(
             let decoder = gemini::Decoder::new(&endpoint.provider_id, model);
             Box::new(Joining::new(decoder))
         }
-    })
+    }
 }

@@ -136,8 +136,8 @@ impl ModelStream {
         start: StreamStart,
         cancel: CancellationToken,
     ) -> Result<Self, ProviderError> {
-        let wire = build_request(&start.endpoint, &start.request)?;
-        let decoder = stream_decoder(&start.endpoint, &start.request.model, start.options)?;
+        let wire = build_request(&start.endpoint, &start.request);
+        let decoder = stream_decoder(&start.endpoint, &start.request.model, start.options);
         Ok(Self {
             open,
             wire,

@@ -148,7 +148,7 @@ impl Replay<'_> {
             self.rounds.pop();
         }
         self.rounds.push(Vec::new());
-        self.decoder = Some(stream_decoder(self.endpoint, self.model, self.options)?);
+        self.decoder = Some(stream_decoder(self.endpoint, self.model, self.options));
         Ok(())
     }
 

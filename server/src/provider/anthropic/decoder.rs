@@ -9,6 +9,7 @@ use super::display::Display;
 use super::usage::{UsageTotals, stop_reason};
 use super::wire_block::{Role, WireBlock};
 use crate::provider::history::is_cut;
+use crate::provider::wire::event_value;
 use crate::provider::{
     BlockStart, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StopReason,
     StreamDecoder, StreamEnd, error, server_result,
@@ -49,22 +50,13 @@ impl StreamDecoder for Decoder {
             }
             return out;
         }
-        let value = match serde_json::from_str::<Value>(data) {
-            Ok(Value::Object(value)) => value,
+        let value = match event_value(event) {
+            Ok(Some(Value::Object(value))) => value,
             Ok(_) => return out,
-            Err(_) if event.event.as_deref() == Some("error") => {
-                self.fail(error::from_text(data), &mut out);
+            Err(error) => {
+                self.fail(error, &mut out);
                 return out;
             }
-            Err(problem) if data.starts_with('{') => {
-                let message = format!("an event of the stream is not valid JSON: {problem}");
-                self.fail(
-                    ProviderError::new(ProviderErrorClass::Protocol, message),
-                    &mut out,
-                );
-                return out;
-            }
-            Err(_) => return out,
         };
         let kind = value
             .get("type")

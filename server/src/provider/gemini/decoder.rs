@@ -9,6 +9,7 @@ use super::partial_arguments::PartialArguments;
 use super::record::Record;
 use super::server_part::{self, text_in};
 use super::usage::{stop_reason, usage_in};
+use crate::provider::wire::event_value;
 use crate::provider::{
     BlockStart, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StopReason,
     StreamDecoder, StreamEnd, Usage, error,
@@ -53,18 +54,10 @@ impl StreamDecoder for Decoder {
         if self.end.is_some() {
             return out;
         }
-        let data = event.data.trim();
-        match serde_json::from_str::<Value>(data) {
-            Ok(value) => self.take(&value, event.bytes, &mut out),
-            Err(_) if event.event.as_deref() == Some("error") => self.fail(error::from_text(data), &mut out),
-            Err(problem) if data.starts_with('{') => {
-                let message = format!("an event of the stream is not valid JSON: {problem}");
-                self.fail(
-                    ProviderError::new(ProviderErrorClass::Protocol, message),
-                    &mut out,
-                );
-            }
-            Err(_) => {}
+        match event_value(event) {
+            Ok(Some(value)) => self.take(&value, event.bytes, &mut out),
+            Ok(None) => {}
+            Err(error) => self.fail(error, &mut out),
         }
         out
     }

@@ -9,6 +9,7 @@ use super::assembly::{Calls, next};
 use super::message::MessageRecord;
 use super::think::{Piece, ThinkSplitter};
 use super::usage::{stop_reason, usage_in};
+use crate::provider::wire::event_value;
 use crate::provider::{
     BlockStart, DecoderOptions, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent,
     StreamDecoder, StreamEnd, Usage, error,
@@ -54,17 +55,10 @@ impl StreamDecoder for Decoder {
             return out;
         }
         let is_error = event.event.as_deref() == Some("error");
-        match serde_json::from_str::<Value>(data) {
-            Ok(value) => self.take(&value, is_error, &mut out),
-            Err(_) if is_error => self.fail(error::from_text(data), &mut out),
-            Err(problem) if data.starts_with('{') => {
-                let message = format!("an event of the stream is not valid JSON: {problem}");
-                self.fail(
-                    ProviderError::new(ProviderErrorClass::Protocol, message),
-                    &mut out,
-                );
-            }
-            Err(_) => {}
+        match event_value(event) {
+            Ok(Some(value)) => self.take(&value, is_error, &mut out),
+            Ok(None) => {}
+            Err(error) => self.fail(error, &mut out),
         }
         out
     }

@@ -10,6 +10,7 @@ use super::item::{Item, Role, Source};
 use super::record;
 use super::server_item;
 use super::usage::{failure, stop_reason, usage_in};
+use crate::provider::wire::event_value;
 use crate::provider::{
     BlockStart, Position, ProviderError, ProviderErrorClass, ProviderEvent, Replay, SseEvent, StreamDecoder,
     StreamEnd, error,
@@ -39,9 +40,8 @@ impl StreamDecoder for Decoder {
         if self.end.is_some() {
             return out;
         }
-        let data = event.data.trim();
-        match serde_json::from_str::<Value>(data) {
-            Ok(Value::Object(value)) => {
+        match event_value(event) {
+            Ok(Some(Value::Object(value))) => {
                 let kind = value
                     .get("type")
                     .and_then(Value::as_str)
@@ -50,17 +50,9 @@ impl StreamDecoder for Decoder {
                     .to_owned();
                 self.take(&kind, value, event.bytes, &mut out);
             }
-            Ok(_) => {}
-            Err(_) if event.event.as_deref() == Some("error") => self.fail(error::from_text(data), &mut out),
-            Err(problem) if data.starts_with('{') => {
-                let message = format!("an event of the stream is not valid JSON: {problem}");
-                self.fail(
-                    ProviderError::new(ProviderErrorClass::Protocol, message),
-                    &mut out,
-                );
-            }
             // `[DONE]` too: it is no end of this format, and comes, if at all, after that.
-            Err(_) => {}
+            Ok(_) => {}
+            Err(error) => self.fail(error, &mut out),
         }
         out
     }

@@ -29,10 +29,10 @@ async fn round(
 ) -> Result<(RoundContent, Option<Replay>), ProviderError> {
     let client = ProviderClient::new(Arc::new(SystemClock))?;
     let mut bytes = client
-        .open(&build_request(endpoint, request)?, &CancellationToken::new())
+        .open(&build_request(endpoint, request), &CancellationToken::new())
         .await?;
     let mut events = SseDecoder::default();
-    let mut decoder = stream_decoder(endpoint, &request.model, DecoderOptions::default())?;
+    let mut decoder = stream_decoder(endpoint, &request.model, DecoderOptions::default());
     let mut content = RoundContent::default();
     while let Some(chunk) = bytes.next().await {
         match chunk {

@@ -182,7 +182,7 @@ async fn the_transcript_alone_gives_the_same_blocks_again() {
     }
     let round = rest(&mut stream).await;
     let endpoint = start("http://localhost", StreamLimits::none()).endpoint;
-    let mut decoder = stream_decoder(&endpoint, "m", DecoderOptions::default()).expect("an adapter");
+    let mut decoder = stream_decoder(&endpoint, "m", DecoderOptions::default());
     let mut again = RoundContent::default();
     for line in bench.lines().iter().filter(|line| line["kind"] == "event") {
         let event = SseEvent {

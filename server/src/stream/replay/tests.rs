@@ -38,7 +38,7 @@ impl Bench {
             tools: Vec::new(),
             max_tokens: None,
         };
-        build_request(&self.endpoint, &request).expect("a request")
+        build_request(&self.endpoint, &request)
     }
 
     async fn write(&self, attempt: &str, entries: Vec<TranscriptEntry>) {
