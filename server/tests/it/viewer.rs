@@ -36,6 +36,8 @@ pub(crate) struct Viewer {
     /// Every frame as it came.
     pub(crate) raw: String,
     pub(crate) pings: u32,
+    /// How the connection ended.
+    ending: Option<String>,
 }
 
 impl Viewer {
@@ -54,6 +56,7 @@ impl Viewer {
             errors: Vec::new(),
             raw: String::new(),
             pings: 0,
+            ending: None,
         }
     }
 
@@ -92,7 +95,10 @@ impl Viewer {
         let message = tokio::time::timeout(PATIENCE, self.socket.next()).await;
         let text = match message.expect("a frame in time") {
             Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
+            end @ (Some(Ok(Message::Close(_)) | Err(_)) | None) => {
+                self.ending = Some(format!("{end:?}"));
+                return None;
+            }
             Some(Ok(other)) => panic!("not a text frame: {other:?}"),
         };
         self.raw.push_str(&text);
@@ -150,7 +156,8 @@ impl Viewer {
     /// Takes in frames until the state of the run is what is waited for.
     pub(crate) async fn until(&mut self, run: &RunId, wanted: impl Fn(&RunState) -> bool) -> &RunState {
         while !self.runs.get(run).is_some_and(|watched| wanted(&watched.state)) {
-            assert!(self.next().await.is_some(), "the connection was closed");
+            let frame = self.next().await;
+            assert!(frame.is_some(), "the connection was closed: {:?}", self.ending);
         }
         self.state(run)
     }
