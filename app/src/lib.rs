@@ -46,6 +46,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
                 <meta name="color-scheme" content="light dark"/>
                 <link rel="icon" href="data:,"/>
+                // A page that comes in pieces is painted when all of it is there: nothing moves while it is read.
+                <link rel="expect" href="#icons" blocking="render"/>
                 <link rel="stylesheet" href="/pkg/runloom.css"/>
                 <script nonce=nonce inner_html=THEME_SCRIPT></script>
                 <HydrationScripts options/>

@@ -1,12 +1,18 @@
 // A TCP proxy between the page and the server, whose network can fail.
 
 import { connect, createServer } from "node:net";
+import { setTimeout } from "node:timers/promises";
+
+/** How a network drips: two drops a frame or so. */
+const DROP_BYTES = 2_048;
+const DROP_MS = 8;
 
 export class Proxy {
   #server;
   #pairs = new Set();
   #swallows = false;
   #refuses = false;
+  #drips = false;
 
   constructor(target) {
     this.target = target;
@@ -45,7 +51,8 @@ export class Proxy {
       [far, near],
     ]) {
       from.on("data", (part) => {
-        if (!to.write(part)) from.pause();
+        if (this.#drips && from === far) this.#drip(part, from, to);
+        else if (!to.write(part)) from.pause();
       });
       to.on("drain", () => {
         if (!this.#swallows) from.resume();
@@ -59,6 +66,21 @@ export class Proxy {
     } else {
       near.resume();
     }
+  }
+
+  /** Passes a part on in drops, with a pause after each; what comes after it waits. */
+  async #drip(part, from, to) {
+    from.pause();
+    for (let place = 0; place < part.length && !to.destroyed; place += DROP_BYTES) {
+      to.write(part.subarray(place, place + DROP_BYTES));
+      await setTimeout(DROP_MS);
+    }
+    if (!this.#swallows) from.resume();
+  }
+
+  /** While on, what the server sends comes slowly, a few kilobytes at a time. */
+  drip(on) {
+    this.#drips = on;
   }
 
   /** Breaks all connections that are open now. */

@@ -12,6 +12,7 @@ import { serious } from "../support/axe.mjs";
 import { markup } from "../support/markup.mjs";
 import { drawn } from "../support/frames.mjs";
 import { layout } from "../support/layout.mjs";
+import { noteShifts, shifts } from "../support/shifts.mjs";
 import { suite } from "../support/suite.mjs";
 import { passing, until } from "../support/until.mjs";
 import { PHONE, SMALL, TABLET, WIDE, walk } from "../support/walk.mjs";
@@ -29,20 +30,6 @@ async function fixtures(server) {
   const index = await (await server.fetch("/fixtures")).text();
   const links = [...index.matchAll(/<a href="([^"]+)" data-fixture="([^"]+)"/g)];
   return links.map(([, path, name]) => ({ name, path: path.replaceAll("&amp;", "&") }));
-}
-
-/** What moved by itself since the page was opened. */
-function shifts(page) {
-  return page.evaluate(() =>
-    globalThis.__shifts.map(({ value, sources }) => {
-      const box = ({ x, y, width, height }) => `${x}, ${y}, ${width} × ${height}`;
-      const moved = sources.map(
-        ({ node, previousRect, currentRect }) =>
-          `${node?.className || node?.nodeName || "something that is gone"} from ${box(previousRect)} to ${box(currentRect)}`,
-      );
-      return `${moved.join(", ")}: ${value}`;
-    }),
-  );
 }
 
 /** Says all that was found, where something was looked at: a comparison of lists leaves most of a long one out. */
@@ -109,13 +96,7 @@ suite("fixtures", {}, (test) => {
     const viewer = desk.viewer;
     desk.viewer = async (options) => {
       const opened = await viewer(options);
-      await opened.context.addInitScript(() => {
-        globalThis.__shifts = [];
-        new PerformanceObserver((list) => globalThis.__shifts.push(...list.getEntries())).observe({
-          type: "layout-shift",
-          buffered: true,
-        });
-      });
+      await noteShifts(opened.context);
       return opened;
     };
     const known = await fixtures(desk.server);

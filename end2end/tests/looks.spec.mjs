@@ -5,7 +5,9 @@ import assert from "node:assert/strict";
 
 import { serious } from "../support/axe.mjs";
 import { live, runWith } from "../support/content.mjs";
+import { drawn } from "../support/frames.mjs";
 import { layout } from "../support/layout.mjs";
+import { noteShifts, shifts } from "../support/shifts.mjs";
 import { suite } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 import { PHONE, SMALL, WIDE, walk } from "../support/walk.mjs";
@@ -13,6 +15,9 @@ import { PHONE, SMALL, WIDE, walk } from "../support/walk.mjs";
 const NOT_FOUND = [/status of 404/];
 /** What fails is looked at at once, not after retries. */
 const AT_ONCE = { RUNLOOM_RECOVERY__RETRY_DELAYS: "[]", RUNLOOM_LIMITS__RATE_LIMIT_SECONDS: "0" };
+
+/** A page's script that does nothing. */
+const IDLE = "export default async () => ({}); export function hydrate() {}";
 
 suite("looks", { speed: 20, env: AT_ONCE }, (test) => {
   /** What is wrong with a page, at each size and in each scheme. */
@@ -83,6 +88,33 @@ suite("looks", { speed: 20, env: AT_ONCE }, (test) => {
     problems.push(...(await look(desk, "session-failures", `/s/${session}`, live)));
     assert.deepEqual(problems, []);
   }, { timeout: 180_000 });
+
+  test("a page that comes in drops stands still from its first paint on", async (desk) => {
+    const { session, run } = await desk.server.begin("welcome");
+    await until("the run is over", async () => (await desk.server.snapshot(run)).run.status === "succeeded");
+    const style = await (await desk.server.fetch("/pkg/runloom.css")).text();
+    const proxy = await desk.proxy();
+    proxy.drip(true);
+    for (const viewport of [WIDE, PHONE]) {
+      for (const path of ["/", `/s/${session}`]) {
+        const { context, page } = await desk.viewer({ viewport });
+        await noteShifts(context);
+        // The style is there at once, as on any page but the first: nothing but the document itself is waited for.
+        await page.route("**/*.css", (route) => route.fulfill({ body: style, contentType: "text/css" }));
+        // What hydration does is another test's.
+        await page.route("**/*.js", (route) => route.fulfill({ body: IDLE, contentType: "text/javascript" }));
+        await page.goto(proxy.url + path);
+        await drawn(page);
+        const [painted, parsed] = await page.evaluate(() => [
+          performance.getEntriesByName("first-contentful-paint")[0].startTime,
+          performance.getEntriesByType("navigation")[0].domInteractive,
+        ]);
+        assert.ok(parsed > 100, `the document took ${parsed} ms`);
+        assert.deepEqual(await shifts(page), [], `${path} at ${viewport.width}, painted after ${painted} of ${parsed} ms`);
+        await context.close();
+      }
+    }
+  });
 
   test("an address that leads nowhere", async (desk) => {
     const problems = [];

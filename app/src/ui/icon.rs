@@ -105,7 +105,7 @@ icons! {
 /// The sprite itself: once a page, first in the body.
 #[component]
 pub fn IconSprite() -> impl IntoView {
-    view! { <div class="sprite" aria-hidden="true" inner_html=SPRITE></div> }
+    view! { <div class="sprite" id="icons" aria-hidden="true" inner_html=SPRITE></div> }
 }
 
 /// An icon. It is hidden from assistive technology: a word or a label stands beside it.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use protocol::frame::{ClientFrame, ServerFrame};
+use protocol::frame::ServerFrame;
 use server::http::stream::Heartbeat;
 
 use crate::harness::{Setup, TestServer};
@@ -30,7 +30,7 @@ async fn a_viewer_who_answers_stays_and_one_who_does_not_is_closed() {
     // Before the server has heard of them for the first time.
     let begin = Instant::now();
     let mut answering = Viewer::connect(&server.base).await;
-    let mut silent = Viewer::connect(&server.base).await;
+    let mut silent = Viewer::connect(&server.base).await.that_hangs();
     let silent = async {
         let mut pings = 0;
         while silent.next().await.is_some() {
@@ -41,7 +41,7 @@ async fn a_viewer_who_answers_stays_and_one_who_does_not_is_closed() {
     let answering = async {
         while begin.elapsed() < 3 * QUICK.silence {
             match answering.next().await.expect("the one who answers is kept") {
-                ServerFrame::Ping { at } => answering.send(&ClientFrame::Pong(at)).await,
+                ServerFrame::Ping { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -52,15 +52,16 @@ async fn a_viewer_who_leaves_and_comes_back_many_times_loses_and_doubles_nothing
     let run = server.run("long characters=60000 rate=100000", "anthropic").await;
     let mut viewer = server.watch(&run).await;
     viewer.next().await;
+    let is_over = |viewer: &Viewer| {
+        let known = viewer.runs.get(&run);
+        known.is_some_and(|known| known.state.run().status.is_final())
+    };
     let mut visits = 0;
-    while !viewer
-        .runs
-        .get(&run)
-        .is_some_and(|known| known.state.run().status.is_final())
-        && visits < 25
-    {
+    while !is_over(&viewer) && visits < 25 {
         for _ in 0..3 {
-            viewer.next().await;
+            if !is_over(&viewer) {
+                viewer.next().await;
+            }
         }
         let known = viewer.runs.get(&run).map(|known| known.state.clone());
         viewer.close().await;

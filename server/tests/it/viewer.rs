@@ -36,6 +36,8 @@ pub(crate) struct Viewer {
     /// Every frame as it came.
     pub(crate) raw: String,
     pub(crate) pings: u32,
+    /// Whether pings are answered.
+    answers: bool,
     /// How the connection ended.
     ending: Option<String>,
 }
@@ -56,8 +58,15 @@ impl Viewer {
             errors: Vec::new(),
             raw: String::new(),
             pings: 0,
+            answers: true,
             ending: None,
         }
+    }
+
+    /// The same as a page that hangs: it answers no ping.
+    pub(crate) fn that_hangs(mut self) -> Self {
+        self.answers = false;
+        self
     }
 
     pub(crate) async fn send(&mut self, frame: &ClientFrame) {
@@ -148,18 +157,44 @@ impl Viewer {
                 }
             }
             ServerFrame::Error { run_id, code, .. } => self.errors.push((run_id, code)),
-            ServerFrame::Ping { .. } => self.pings += 1,
+            ServerFrame::Ping { at } => {
+                self.pings += 1;
+                if self.answers {
+                    self.send(&ClientFrame::Pong(at)).await;
+                }
+            }
             ServerFrame::SessionUpdated { .. } => {}
         }
     }
 
     /// Takes in frames until the state of the run is what is waited for.
     pub(crate) async fn until(&mut self, run: &RunId, wanted: impl Fn(&RunState) -> bool) -> &RunState {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
         while !self.runs.get(run).is_some_and(|watched| wanted(&watched.state)) {
-            let frame = self.next().await;
-            assert!(frame.is_some(), "the connection was closed: {:?}", self.ending);
+            match tokio::time::timeout_at(deadline, self.next()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the connection was closed: {}", self.last_seen(run)),
+                Err(_) => panic!("it did not come in time: {}", self.last_seen(run)),
+            }
         }
         self.state(run)
+    }
+
+    /// How the connection ended, and what had come by then.
+    fn last_seen(&self, run: &RunId) -> String {
+        let ending = self.ending.as_deref().unwrap_or_default();
+        let Some(Watched { state, ops, .. }) = self.runs.get(run) else {
+            return format!(
+                "{ending} after {} pings, and nothing of {run} had come",
+                self.pings
+            );
+        };
+        let (pings, seq, status) = (self.pings, state.seq(), state.run().status);
+        let text = crate::states::text(state);
+        let errors = &self.errors;
+        format!(
+            "{ending} after {pings} pings and {ops} ops up to {seq} ({status:?}, errors {errors:?}); its text: {text}"
+        )
     }
 
     /// Takes in frames until the run is over.
