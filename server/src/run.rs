@@ -127,9 +127,11 @@ impl Execution {
     }
 
     /// Ops of a run that come after `known`, which a viewer has read, are published whoever writes them, for as long
-    /// as somebody holds the channel.
-    pub fn follow(&self, channel: &Arc<Channel>, known: u64) {
-        self.wake.follow(channel, known);
+    /// as somebody holds the channel. Gives the last op that is not published any more: a viewer who knows less has to
+    /// read once more.
+    #[must_use]
+    pub fn follow(&self, channel: &Arc<Channel>, known: u64) -> u64 {
+        self.wake.follow(channel, known)
     }
 
     /// Whether this process writes a run now.

@@ -204,8 +204,11 @@ impl Channel {
     }
 
     /// Ops after this one are to be published, where nobody has said so yet: a viewer has read the state up to it.
-    pub(super) fn publish_after(&self, seq: u64) {
-        lock(&self.last_seq).get_or_insert(seq);
+    /// Gives the op after which they are. Who knows less has to read once more: another viewer, who subscribed later,
+    /// may have read more and said so before.
+    #[must_use]
+    pub(super) fn publish_after(&self, seq: u64) -> u64 {
+        *lock(&self.last_seq).get_or_insert(seq)
     }
 
     /// The last op that was published; none while nobody has asked for any.

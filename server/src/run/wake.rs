@@ -66,8 +66,9 @@ impl Wake {
     }
 
     /// Publishes what other processes write to a run from now on; `known` is the last op that its viewer has read.
-    pub(super) fn follow(&self, channel: &Arc<Channel>, known: u64) {
-        channel.publish_after(known);
+    /// Gives the last op that is not published any more.
+    pub(super) fn follow(&self, channel: &Arc<Channel>, known: u64) -> u64 {
+        let published = channel.publish_after(known);
         if let Some(alarm) = channel.become_reader() {
             // Between the viewer's reading and this moment nobody would have been woken.
             alarm.notify_one();
@@ -78,6 +79,7 @@ impl Wake {
                 Arc::clone(&self.reading),
             ));
         }
+        published
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

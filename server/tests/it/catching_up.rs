@@ -5,6 +5,7 @@ use std::time::Duration;
 use protocol::fold::RunState;
 use protocol::frame::ServerFrame;
 use server::http::stream::Heartbeat;
+use server::simulator::Scenario;
 use tokio::net::TcpSocket;
 
 use crate::harness::{Setup, TestServer};
@@ -24,23 +25,36 @@ characters = 1000000
 rate = 1000000
 [[turns]]
 [[turns.steps]]
-step = "gate"
-name = "flood:begin"
-[[turns.steps]]
 step = "text"
 generator = "markdown"
 chunk = 4096
-[[turns.steps]]
-step = "gate"
-name = "flood:end"
 "#;
 
-/// More than the ring of a run and the buffers of a socket hold together.
-const FLOOD_BYTES: usize = 12_000_000;
+/// Each is less than the ring of a run holds: whoever has taken in the one before is never behind.
+const PORTION_BYTES: usize = 2_000_000;
+
+/// Together more than the ring and the buffers of a socket hold.
+const PORTIONS: usize = 6;
+
+/// As much text, in portions that the test lets come one by one.
+fn portions() -> Scenario {
+    let mut source = "name = \"portions\"\ntitle = \"Portions\"\ndescription = \"Much text, a portion at a time.\"\n\
+                      order = 91\nprompt = \"portions\"\n[parameters]\ncharacters = 1000\nrate = 1000000\n[[turns]]\n"
+        .to_owned();
+    for number in 0..=PORTIONS {
+        source.push_str(&format!(
+            "[[turns.steps]]\nstep = \"gate\"\nname = \"portions:{number}\"\n"
+        ));
+        if number < PORTIONS {
+            source.push_str("[[turns.steps]]\nstep = \"text\"\ngenerator = \"markdown\"\nchunk = 4096\n");
+        }
+    }
+    scenario("portions", &source)
+}
 
 async fn server() -> TestServer {
     TestServer::start_with(Setup {
-        scenarios: vec![scenario("flood", FLOOD)],
+        scenarios: vec![scenario("flood", FLOOD), portions()],
         // Who does not read is here for longer than usual, however busy the machine is.
         heartbeat: Heartbeat {
             silence: Duration::from_secs(120),
@@ -100,12 +114,13 @@ async fn many_bytes_of_ops_come_as_a_snapshot_in_parts_of_bounded_size() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewer_who_does_not_read_gets_a_snapshot_and_costs_another_viewer_nothing() {
     let server = server().await;
-    server.provider.arm("flood:begin").await;
-    server.provider.arm("flood:end").await;
+    for number in 0..=PORTIONS {
+        server.provider.arm(&format!("portions:{number}")).await;
+    }
     let run = server
-        .run(&format!("flood characters={FLOOD_BYTES}"), "anthropic")
+        .run(&format!("portions characters={PORTION_BYTES}"), "anthropic")
         .await;
-    server.provider.reached("flood:begin").await;
+    server.provider.reached("portions:0").await;
     let mut quick = server.watch(&run).await;
     quick.until(&run, |state| !state.attempts().is_empty()).await;
     // A small window, so that the network between the two holds little of what is not read.
@@ -117,11 +132,13 @@ async fn a_viewer_who_does_not_read_gets_a_snapshot_and_costs_another_viewer_not
     slow.subscribe(&run, 0).await;
     slow.until(&run, |state| !state.attempts().is_empty()).await;
 
-    server.provider.open("flood:begin").await;
-    quick.until(&run, |state| bytes(state) >= FLOOD_BYTES).await;
+    for number in 0..PORTIONS {
+        server.provider.open(&format!("portions:{number}")).await;
+        let so_far = (number + 1) * PORTION_BYTES;
+        quick.until(&run, |state| bytes(state) >= so_far).await;
+    }
     assert_eq!(quick.runs[&run].snapshots, 0, "the quick one is never behind");
-    server.provider.reached("flood:end").await;
-    server.provider.open("flood:end").await;
+    server.provider.open(&format!("portions:{PORTIONS}")).await;
     let seen = quick.until_end(&run).await.clone();
 
     slow.until_end(&run).await;

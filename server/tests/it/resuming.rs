@@ -296,7 +296,10 @@ async fn abandoned(provider: &Provider, database: &Arc<TestDatabase>) -> RunId {
     let session = process.session().await;
     let body = json!({ "prompt": "welcome", "on_interruption": "resume" });
     let run = process.submit_body(&session, body).await;
-    provider.reached("welcome:after-list").await;
+    // What is written down is what another one finds.
+    let mut viewer = Viewer::connect(&process.base).await;
+    viewer.subscribe(&run, 0).await;
+    viewer.until_text(&run, "a toy key-value store in Python. ").await;
     process.kill();
     provider.open("welcome:after-list").await;
     run

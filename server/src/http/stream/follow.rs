@@ -90,7 +90,9 @@ impl Follower {
 
     async fn follow(&mut self, channel: &Arc<Channel>, mut subscription: Subscription) -> Result<(), End> {
         self.catch_up(false).await?;
-        self.state.execution.follow(channel, self.known);
+        if self.state.execution.follow(channel, self.known) > self.known {
+            self.catch_up(false).await?;
+        }
         for stream in self.state.execution.hub().streams(&self.run_id) {
             self.send(&ServerFrame::StreamState(stream)).await?;
         }

@@ -110,9 +110,13 @@ fn waiting(subscription: &mut Subscription) -> Vec<(Option<u64>, Option<u64>)> {
 async fn each_op_is_published_once_whoever_comes_with_it() {
     let (_hub, channel) = hub_and_channel();
     let mut subscription = channel.subscribe();
-    channel.publish_after(4);
-    channel.publish_after(9);
-    assert_eq!(channel.last_seq(), Some(4), "the first viewer's word counts");
+    assert_eq!(channel.publish_after(4), 4);
+    assert_eq!(channel.publish_after(9), 4, "the first viewer's word counts");
+    assert_eq!(
+        channel.publish_after(2),
+        4,
+        "who has read less is told what is not published any more"
+    );
     channel.publish_ops((3..=6).map(entry));
     channel.publish_ops((5..=6).map(entry));
     channel.publish_ops((5..=8).map(entry));
