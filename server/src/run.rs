@@ -37,7 +37,8 @@ mod turn;
 mod wake;
 mod worker;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::id::RunId;
 use protocol::state::Retention;
@@ -56,7 +57,7 @@ use crate::clock::SharedClock;
 use crate::config::Config;
 use crate::provider::ProviderClient;
 use crate::store::{Store, StoreError};
-use crate::stream::{SharedJitter, TranscriptStore};
+use crate::stream::{ProviderHealth, SharedJitter, TranscriptStore};
 use crate::tool::ToolRegistry;
 
 /// The code of a call whose model's stream broke before it could be run.
@@ -76,6 +77,8 @@ pub struct Services {
     pub tools: ToolRegistry,
     /// The time.
     pub clock: SharedClock,
+    /// How the providers are doing.
+    pub health: Arc<ProviderHealth>,
     /// The random part of waits before retries.
     pub jitter: SharedJitter,
 }
@@ -168,4 +171,14 @@ struct Scope {
     /// Whether the session wants reasoning to be kept, where it says so.
     reasoning: Option<Retention>,
     budget: Budget,
+    /// Numbers of the outages that the record tells of.
+    told_outages: Mutex<HashSet<u64>>,
+}
+
+impl Scope {
+    /// Whether the record does not tell of this outage yet. From now on it does.
+    fn is_news(&self, outage: u64) -> bool {
+        let mut told = self.told_outages.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert(outage)
+    }
 }

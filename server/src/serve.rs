@@ -22,7 +22,7 @@ use crate::simulator::{self, Simulator, SimulatorOptions, sample_workspace};
 use crate::store::Store;
 use crate::store::data_dir::DataDir;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedPostgres};
-use crate::stream::{RandomJitter, TranscriptStore};
+use crate::stream::{ProviderHealth, RandomJitter, TranscriptStore};
 use crate::tool::fetch_url::FetchUrl;
 use crate::tool::shell::Shell;
 use crate::tool::{ToolRegistry, Workspace};
@@ -89,6 +89,7 @@ pub async fn serve_and_tell(
         client: ProviderClient::new(Arc::clone(&clock))?,
         transcripts: TranscriptStore::new(&transcripts),
         tools: tools(&config, Arc::new(workspace))?,
+        health: ProviderHealth::new(config.recovery.retry.cooldown),
         config: Arc::new(config),
         store: store.clone(),
         clock,

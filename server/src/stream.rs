@@ -44,6 +44,7 @@
 //! [`ProviderEvent::Error`]: crate::provider::ProviderEvent::Error
 
 mod clocks;
+mod health;
 mod model_stream;
 mod redact;
 pub(crate) mod replay;
@@ -52,6 +53,7 @@ mod transcript;
 mod unsaved;
 
 pub use clocks::{Silence, StreamClocks, StreamLimits};
+pub use health::{Outage, ProviderHealth, Seat};
 pub use model_stream::{ModelStream, StreamItem, StreamStart};
 pub use redact::redact_line;
 pub use retry::{Decision, Failure, FixedJitter, Jitter, RandomJitter, Retries, SharedJitter};

@@ -271,29 +271,34 @@ impl Check<'_> {
                 "at least one delay in seconds; limits.rate_limit_seconds = 0 for no waiting",
             );
         }
+        self.up_to("recovery.rotations", u64::from(recovery.rotations), 0, 100)?;
         Ok(Recovery {
             retry: RetryPolicy {
                 delays: self.delays("recovery.retry_delays", &recovery.retry_delays)?,
                 jitter,
                 rate_limit_delays: self.delays("recovery.rate_limit_delays", &recovery.rate_limit_delays)?,
+                rotation_delay: self.delay("recovery.rotation_delay", recovery.rotation_delay)?,
+                rotations: recovery.rotations,
+                cooldown: self.delay("recovery.cooldown", recovery.cooldown)?,
             },
             on_interruption: recovery.on_interruption,
         })
     }
 
     fn delays(&self, key: &str, seconds: &[f64]) -> Result<Vec<Duration>, ConfigError> {
+        seconds.iter().map(|seconds| self.delay(key, *seconds)).collect()
+    }
+
+    fn delay(&self, key: &str, seconds: f64) -> Result<Duration, ConfigError> {
         let most = MOST_STALL_SECONDS as f64;
-        match seconds.iter().find(|seconds| !(0.0..=most).contains(*seconds)) {
-            Some(found) => self.wrong(
-                key,
-                found.to_string(),
-                format!("seconds from 0 to {MOST_STALL_SECONDS}"),
-            ),
-            None => Ok(seconds
-                .iter()
-                .map(|seconds| Duration::from_secs_f64(*seconds))
-                .collect()),
+        if (0.0..=most).contains(&seconds) {
+            return Ok(Duration::from_secs_f64(seconds));
         }
+        self.wrong(
+            key,
+            seconds.to_string(),
+            format!("seconds from 0 to {MOST_STALL_SECONDS}"),
+        )
     }
 
     fn up_to(&self, key: &str, value: u64, least: u64, most: u64) -> Result<u64, ConfigError> {

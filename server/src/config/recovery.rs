@@ -23,4 +23,10 @@ pub struct RetryPolicy {
     /// The waits after rate limits and overload where the provider does not say how long; the last one repeats. Never
     /// empty.
     pub rate_limit_delays: Vec<Duration>,
+    /// The wait before another provider goes on.
+    pub rotation_delay: Duration,
+    /// How often a node may move to another provider.
+    pub rotations: u32,
+    /// How long a provider is left alone after an outage, before one stream tries it again.
+    pub cooldown: Duration,
 }

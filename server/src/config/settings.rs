@@ -184,6 +184,9 @@ pub(super) struct RecoverySettings {
     pub(super) retry_delays: Vec<f64>,
     pub(super) retry_jitter: f64,
     pub(super) rate_limit_delays: Vec<f64>,
+    pub(super) rotation_delay: f64,
+    pub(super) rotations: u32,
+    pub(super) cooldown: f64,
     #[schemars(with = "String")]
     pub(super) on_interruption: InterruptionPolicy,
 }
@@ -194,6 +197,9 @@ impl Default for RecoverySettings {
             retry_delays: vec![2.0, 8.0],
             retry_jitter: 0.25,
             rate_limit_delays: vec![30.0, 60.0, 120.0],
+            rotation_delay: 30.0,
+            rotations: 3,
+            cooldown: 60.0,
             on_interruption: InterruptionPolicy::Leave,
         }
     }

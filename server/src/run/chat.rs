@@ -2,7 +2,7 @@
 
 mod beginning;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use protocol::id::NodeId;
@@ -55,6 +55,7 @@ pub(super) async fn execute(
         writer: recorder.open(state).await?,
         reasoning: beginning.reasoning(),
         budget,
+        told_outages: Mutex::default(),
     });
     let writer = &scope.writer;
     tracing::info!(run.id = %claim.run_id, session.id = %session, generation = claim.generation, "the run begins");

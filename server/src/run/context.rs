@@ -15,7 +15,7 @@ use crate::provider::{AssistantPart, GO_ON, ModelMessage};
 use crate::store::StoreError;
 
 /// Characters that count as one token where nothing better is known.
-const CHARACTERS_PER_TOKEN: usize = 4;
+pub(super) const CHARACTERS_PER_TOKEN: usize = 4;
 
 /// What a run is executed with.
 pub(super) struct Context {
@@ -60,11 +60,12 @@ pub(super) fn first_line(text: &str) -> String {
 }
 
 /// Builds the context of a run: earlier runs and the prompt, and with `continues` what the attempts of that node said
-/// and did.
+/// and did. It fits into `limit` tokens, or where that is absent into what the model of the run takes.
 pub(super) async fn of_run(
     services: &Services,
     state: &RunState,
     continues: Option<&NodeId>,
+    limit: Option<u64>,
 ) -> Result<Context, StoreError> {
     let run = state.run();
     let session = services
@@ -101,7 +102,7 @@ pub(super) async fn of_run(
         provider_id: provider.clone(),
         model: model.clone(),
     };
-    let limit = services.config.model(&reference).map(|(_, model)| model.context);
+    let limit = limit.or_else(|| services.config.model(&reference).map(|(_, model)| model.context));
     Ok(Context {
         provider,
         model,

@@ -106,6 +106,18 @@ impl Live {
         self.show_wait(StreamActivity::Retrying, until, reason, Some((number, max)));
     }
 
+    /// The provider `to` goes on at `until` (milliseconds since the epoch).
+    pub(super) fn rotating(&mut self, to: &str, until: i64, reason: &str) {
+        self.clocks = None;
+        let shown = StreamState {
+            until: Some(until),
+            reason: Some(reason.to_owned()),
+            to: Some(to.to_owned()),
+            ..self.state(StreamActivity::Rotating)
+        };
+        self.channel.set_stream(shown);
+    }
+
     /// A new request begins: its clocks are shown from now on.
     pub(super) fn request(&mut self, clocks: Arc<StreamClocks>) {
         self.clocks = Some(clocks);

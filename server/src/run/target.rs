@@ -1,9 +1,11 @@
 //! Which provider and model serve a node.
 
+use std::collections::VecDeque;
+
 use protocol::model::Usage;
 use protocol::state::Retention;
 
-use crate::config::{Config, ModelConfig, StallLimits};
+use crate::config::{Config, ModelConfig, ModelRef, StallLimits};
 use crate::provider::{self, Endpoint};
 use crate::stream::StreamLimits;
 
@@ -117,6 +119,26 @@ impl Target {
                 _ => Self::choose(config, None, Some(wish)),
             },
         }
+    }
+
+    /// Those that may take its place: what stands after it in the list of its role.
+    pub(super) fn fallbacks(
+        &self,
+        config: &Config,
+        role: &[ModelRef],
+        reasoning: Option<Retention>,
+    ) -> VecDeque<Self> {
+        let is_this = |listed: &&ModelRef| {
+            listed.provider_id == self.endpoint.provider_id && listed.model == self.model.id
+        };
+        let Some(place) = role.iter().position(|listed| is_this(&listed)) else {
+            return VecDeque::new();
+        };
+        let after = role.get(place + 1..).unwrap_or_default().iter();
+        after
+            .filter_map(|listed| Self::choose(config, Some(&listed.provider_id), Some(&listed.model)).ok())
+            .map(|target| target.with_reasoning(reasoning))
+            .collect()
     }
 
     /// Keeps reasoning only where the session wants that, too.

@@ -6,11 +6,14 @@
 mod attempt;
 mod rebuild;
 mod round;
+mod service;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::Extra;
+use protocol::fold::RunState;
 use protocol::id::{AttemptId, NodeId};
 use protocol::model::{ErrorInfo, Kept};
 use protocol::op::{AttemptStarted, Op};
@@ -19,9 +22,11 @@ use uuid::Uuid;
 
 use self::attempt::AttemptEnd;
 pub(super) use self::rebuild::rebuild;
+use self::service::Next;
 use super::chat::ExecuteError;
 use super::context::{self, Origin};
 use super::live::Live;
+use super::ops::notice;
 use super::target::Target;
 use super::{Scope, StopSignal};
 use crate::provider::ModelMessage;
@@ -60,6 +65,10 @@ pub(super) struct ModelNode {
     /// The attempt to begin with.
     pub(super) attempt: NewAttempt,
     pub(super) target: Target,
+    /// Who may go on in its place, in order.
+    pub(super) fallbacks: VecDeque<Target>,
+    /// So many tokens of an answer that breaks off can serve as one.
+    pub(super) salvage: Option<u64>,
     pub(super) system: String,
     /// What it may call.
     pub(super) tools: ToolRegistry,
@@ -110,17 +119,15 @@ impl ModelNode {
     }
 
     async fn attempts(&mut self, live: &mut Live) -> Result<NodeOutcome, ExecuteError> {
-        let services = Arc::clone(&self.scope.services);
-        let limits = &services.config.limits;
-        let mut retries = Retries::new(
-            self.scope.services.config.recovery.retry.clone(),
-            Duration::from_secs(limits.rate_limit_seconds),
-        );
-        let mut left = limits.attempts_per_node;
+        let mut left = self.scope.services.config.limits.attempts_per_node;
+        let mut service = self.service();
         loop {
+            if self.leave_cooling(&mut service).await && self.attempt.index > 0 {
+                self.attempt.reason = AttemptReason::ProviderRotation;
+            }
             self.begin(live).await;
             left = left.saturating_sub(1);
-            let failure = match self.attempt(live, &mut retries).await? {
+            let failure = match self.attempt(live, &mut service).await? {
                 AttemptEnd::Completed => {
                     let answer = match self.attempt.continues {
                         None => Answer::Whole(self.answer.join("\n\n")),
@@ -128,43 +135,48 @@ impl ModelNode {
                     };
                     return Ok(NodeOutcome::Succeeded(answer));
                 }
+                AttemptEnd::Salvaged => return Ok(NodeOutcome::Succeeded(Answer::Recorded)),
                 AttemptEnd::Stopped => return Ok(NodeOutcome::Stopped),
                 AttemptEnd::Limit(error) => return Ok(NodeOutcome::Failed(error)),
                 AttemptEnd::Broken(failure) => failure,
             };
             // What is said about the wait follows on an end that is kept.
             self.scope.writer.flush().await?;
-            let decision = if left == 0 {
-                Decision::Fail
-            } else {
-                retries.decide(&failure, self.scope.services.jitter.share())
-            };
-            let reason = match decision {
-                Decision::Fail => {
-                    let error = ErrorInfo::new(failure.code(), failure.message());
-                    return Ok(NodeOutcome::Failed(error));
+            match self.after(&failure, left, &mut service, live).await {
+                Next::Attempt(reason) => self.go_on(reason).await?,
+                Next::Stopped => return Ok(NodeOutcome::Stopped),
+                Next::Fail(error) => {
+                    return Ok(match self.salvaged_of_all().await? {
+                        true => NodeOutcome::Succeeded(Answer::Recorded),
+                        false => NodeOutcome::Failed(error),
+                    });
                 }
-                Decision::Retry {
-                    reason,
-                    delay,
-                    number,
-                    max,
-                } => {
-                    live.retrying(number, max, self.until(delay), failure.message());
-                    self.wait(delay).await;
-                    reason
-                }
-                Decision::Wait { delay } => {
-                    live.rate_limited(self.until(delay), failure.message());
-                    self.wait(delay).await;
-                    AttemptReason::ErrorRetry
-                }
-            };
-            if self.stop.is_stopped() {
-                return Ok(NodeOutcome::Stopped);
             }
-            self.go_on(reason).await?;
         }
+    }
+
+    /// Whether the text that all attempts kept can serve, before anything is called failed.
+    async fn salvaged_of_all(&self) -> Result<bool, ExecuteError> {
+        let Some(least) = self.salvage else {
+            return Ok(false);
+        };
+        let tokens = estimated_tokens(self.recorded().await?.answer(&self.node_id).chars().count());
+        if tokens < least {
+            return Ok(false);
+        }
+        let words =
+            format!("No attempt came to its end, but together they hold {tokens} tokens, which can serve.");
+        let detail = serde_json::json!({ "message": words, "tokens": tokens });
+        let op = notice(Some(&self.node_id), "salvaged", detail);
+        self.scope.writer.write(op).await;
+        Ok(true)
+    }
+
+    /// The run as it is in the record.
+    async fn recorded(&self) -> Result<RunState, ExecuteError> {
+        let run_id = self.scope.writer.run_id();
+        let state = self.scope.services.store.load_run(run_id).await?;
+        Ok(state.ok_or_else(|| StoreError::row("runs", run_id, "it is gone"))?)
     }
 
     /// Opens the attempt.
@@ -190,18 +202,12 @@ impl ModelNode {
 
     /// Prepares the attempt after this one, which has ended in the record: what it is asked is read from there.
     async fn go_on(&mut self, reason: AttemptReason) -> Result<(), ExecuteError> {
-        let run_id = self.scope.writer.run_id();
-        let state = self
-            .scope
-            .services
-            .store
-            .load_run(run_id)
-            .await?
-            .ok_or_else(|| StoreError::row("runs", run_id, "it is gone"))?;
+        let state = self.recorded().await?;
         let services = &self.scope.services;
         let conversation = match &self.origin {
             Origin::Session => {
-                let context = context::of_run(services, &state, Some(&self.node_id));
+                let limit = Some(self.target.model.context);
+                let context = context::of_run(services, &state, Some(&self.node_id), limit);
                 context.await?.conversation
             }
             Origin::Asked(prompt) => {
@@ -235,13 +241,18 @@ impl ModelNode {
         if !failure.asks_to_wait() {
             return false;
         }
-        match retries.decide(failure, self.scope.services.jitter.share()) {
+        match retries.decide(failure, self.scope.services.jitter.share(), false) {
             Decision::Wait { delay } => {
                 live.rate_limited(self.until(delay), failure.message());
                 self.wait(delay).await;
                 true
             }
-            Decision::Retry { .. } | Decision::Fail => false,
+            Decision::Retry { .. } | Decision::Rotate { .. } | Decision::Fail => false,
         }
     }
+}
+
+/// Tokens of a text, by its characters.
+fn estimated_tokens(characters: usize) -> u64 {
+    characters.div_ceil(context::CHARACTERS_PER_TOKEN) as u64
 }

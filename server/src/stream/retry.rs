@@ -8,7 +8,7 @@ use protocol::state::AttemptReason;
 use crate::config::RetryPolicy;
 use crate::provider::{ProviderError, ProviderErrorClass};
 
-/// The least time between two requests where the provider asks to wait.
+/// The least time between two requests.
 const LEAST_WAIT: Duration = Duration::from_millis(250);
 
 /// Where the random share of a delay comes from.
@@ -66,6 +66,28 @@ impl Failure {
         }
     }
 
+    /// Whether the same question may be answered another time, or by another provider.
+    pub fn is_retried(&self) -> bool {
+        match self {
+            Self::EmptyReply => true,
+            Self::Provider(error) => match error.class {
+                ProviderErrorClass::Stalled
+                | ProviderErrorClass::Connect
+                | ProviderErrorClass::Broken
+                | ProviderErrorClass::Server => true,
+                // Garbage in a stream may be whole the next time; an answer that is no stream at all will not be.
+                ProviderErrorClass::Protocol => error.status.is_none(),
+                ProviderErrorClass::RateLimited
+                | ProviderErrorClass::Overloaded
+                | ProviderErrorClass::Authentication
+                | ProviderErrorClass::Billing
+                | ProviderErrorClass::NotFound
+                | ProviderErrorClass::InvalidRequest
+                | ProviderErrorClass::ContextLength => false,
+            },
+        }
+    }
+
     /// Whether the provider asks to wait.
     pub fn asks_to_wait(&self) -> bool {
         matches!(
@@ -97,6 +119,11 @@ pub enum Decision {
         /// How long.
         delay: Duration,
     },
+    /// Another provider goes on.
+    Rotate {
+        /// How long to wait before.
+        delay: Duration,
+    },
     /// It stays failed.
     Fail,
 }
@@ -126,6 +153,11 @@ impl Retries {
         }
     }
 
+    /// Another provider serves from now on: what was used up was the other one's.
+    pub fn rotated(&mut self) {
+        *self = Self::new(self.policy.clone(), self.most_waiting);
+    }
+
     /// A round ended whole: what failed before does not count against what fails later. The time that was waited does.
     pub fn note_progress(&mut self) {
         self.used = 0;
@@ -133,44 +165,46 @@ impl Retries {
         self.had_empty_reply = false;
     }
 
-    /// Says what follows, and counts it as done. `share` is the random part of the jitter, from 0 to 1.
-    pub fn decide(&mut self, failure: &Failure, share: f64) -> Decision {
-        match failure {
-            Failure::EmptyReply if self.had_empty_reply => Decision::Fail,
-            Failure::EmptyReply => {
-                self.had_empty_reply = true;
-                self.retry(share)
+    /// Says what follows, and counts it as done. `share` is the random part of the jitter, from 0 to 1; `has_fallback`
+    /// says whether another provider could go on.
+    pub fn decide(&mut self, failure: &Failure, share: f64, has_fallback: bool) -> Decision {
+        if let Failure::Provider(error) = failure
+            && failure.asks_to_wait()
+        {
+            return self.wait(error);
+        }
+        if !failure.is_retried() {
+            return Decision::Fail;
+        }
+        let reason = match failure {
+            Failure::Provider(error) if error.class == ProviderErrorClass::Stalled => {
+                AttemptReason::StallRetry
             }
-            Failure::Provider(error) => match error.class {
-                ProviderErrorClass::Connect | ProviderErrorClass::Broken | ProviderErrorClass::Server => {
-                    self.retry(share)
-                }
-                // Garbage in a stream may be whole the next time; an answer that is no stream at all will not be.
-                ProviderErrorClass::Protocol if error.status.is_none() => self.retry(share),
-                ProviderErrorClass::RateLimited | ProviderErrorClass::Overloaded => self.wait(error),
-                ProviderErrorClass::Protocol
-                | ProviderErrorClass::Stalled
-                | ProviderErrorClass::Authentication
-                | ProviderErrorClass::Billing
-                | ProviderErrorClass::NotFound
-                | ProviderErrorClass::InvalidRequest
-                | ProviderErrorClass::ContextLength => Decision::Fail,
+            Failure::Provider(_) | Failure::EmptyReply => AttemptReason::ErrorRetry,
+        };
+        // An empty reply is asked for again once.
+        let is_spent = *failure == Failure::EmptyReply && std::mem::replace(&mut self.had_empty_reply, true);
+        let retry = (!is_spent).then(|| self.retry(reason, share)).flatten();
+        match retry {
+            Some(retry) => retry,
+            None if has_fallback => Decision::Rotate {
+                delay: self.policy.rotation_delay.max(LEAST_WAIT),
             },
+            None => Decision::Fail,
         }
     }
 
-    fn retry(&mut self, share: f64) -> Decision {
-        let Some(delay) = self.policy.delays.get(self.used) else {
-            return Decision::Fail;
-        };
+    /// The next retry at the same provider; none when all are used up.
+    fn retry(&mut self, reason: AttemptReason, share: f64) -> Option<Decision> {
+        let delay = self.policy.delays.get(self.used)?;
         self.used += 1;
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Decision::Retry {
-            reason: AttemptReason::ErrorRetry,
+        Some(Decision::Retry {
+            reason,
             delay: delay.mul_f64(1.0 + self.policy.jitter * share.clamp(0.0, 1.0)),
             number: count(self.used + 1),
             max: count(self.policy.delays.len() + 1),
-        }
+        })
     }
 
     fn wait(&mut self, error: &ProviderError) -> Decision {
@@ -200,6 +234,9 @@ mod tests {
             delays: seconds(&[2, 8]),
             jitter: 0.5,
             rate_limit_delays: seconds(&[30, 60, 120]),
+            rotation_delay: Duration::from_secs(30),
+            rotations: 3,
+            cooldown: Duration::from_secs(60),
         };
         Retries::new(policy, Duration::from_secs(400))
     }
@@ -228,20 +265,20 @@ mod tests {
     fn a_broken_stream_is_asked_for_again_as_often_as_there_are_delays() {
         let mut retries = retries();
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Broken), 0.0),
+            retries.decide(&failed(ProviderErrorClass::Broken), 0.0, false),
             retry(2, 2)
         );
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Server), 0.0),
+            retries.decide(&failed(ProviderErrorClass::Server), 0.0, false),
             retry(8, 3)
         );
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Connect), 0.0),
+            retries.decide(&failed(ProviderErrorClass::Connect), 0.0, false),
             Decision::Fail
         );
         retries.note_progress();
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Protocol), 0.0),
+            retries.decide(&failed(ProviderErrorClass::Protocol), 0.0, false),
             retry(2, 2)
         );
     }
@@ -250,11 +287,11 @@ mod tests {
     fn jitter_lengthens_a_delay_by_its_share() {
         let mut retries = retries();
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Broken), 1.0),
+            retries.decide(&failed(ProviderErrorClass::Broken), 1.0, false),
             retry(3, 2)
         );
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Broken), 0.5),
+            retries.decide(&failed(ProviderErrorClass::Broken), 0.5, false),
             retry(10, 3)
         );
     }
@@ -268,20 +305,63 @@ mod tests {
             ProviderErrorClass::InvalidRequest,
             ProviderErrorClass::ContextLength,
         ] {
-            assert_eq!(retries().decide(&failed(class), 0.0), Decision::Fail, "{class:?}");
+            assert_eq!(
+                retries().decide(&failed(class), 0.0, true),
+                Decision::Fail,
+                "{class:?}"
+            );
         }
         let page = Failure::Provider(ProviderError {
             status: Some(200),
             ..ProviderError::new(ProviderErrorClass::Protocol, "an HTML page")
         });
-        assert_eq!(retries().decide(&page, 0.0), Decision::Fail);
+        assert_eq!(retries().decide(&page, 0.0, true), Decision::Fail);
+    }
+
+    #[test]
+    fn a_stall_is_retried_twice_then_another_provider_goes_on_with_retries_of_its_own() {
+        let mut retries = retries();
+        let stall = failed(ProviderErrorClass::Stalled);
+        let again = |seconds, number| Decision::Retry {
+            reason: AttemptReason::StallRetry,
+            delay: Duration::from_secs(seconds),
+            number,
+            max: 3,
+        };
+        assert_eq!(retries.decide(&stall, 0.0, true), again(2, 2));
+        assert_eq!(retries.decide(&stall, 0.0, true), again(8, 3));
+        let rotation = Decision::Rotate {
+            delay: Duration::from_secs(30),
+        };
+        assert_eq!(retries.decide(&stall, 0.0, true), rotation);
+        retries.rotated();
+        assert_eq!(retries.decide(&stall, 0.0, false), again(2, 2));
+        assert_eq!(retries.decide(&stall, 0.0, false), again(8, 3));
+        assert_eq!(
+            retries.decide(&stall, 0.0, false),
+            Decision::Fail,
+            "there is nobody left"
+        );
+    }
+
+    #[test]
+    fn a_rate_limit_moves_nothing_to_another_provider() {
+        let mut retries = retries();
+        for _ in 0..3 {
+            assert!(matches!(
+                retries.decide(&limited(Some(100_000)), 0.0, true),
+                Decision::Wait { .. }
+            ));
+        }
+        let twice = retries.decide(&Failure::EmptyReply, 0.0, true);
+        assert!(matches!(twice, Decision::Retry { .. }), "{twice:?}");
     }
 
     #[test]
     fn an_empty_reply_is_asked_for_again_once() {
         let mut retries = retries();
-        assert_eq!(retries.decide(&Failure::EmptyReply, 0.0), retry(2, 2));
-        assert_eq!(retries.decide(&Failure::EmptyReply, 0.0), Decision::Fail);
+        assert_eq!(retries.decide(&Failure::EmptyReply, 0.0, false), retry(2, 2));
+        assert_eq!(retries.decide(&Failure::EmptyReply, 0.0, false), Decision::Fail);
     }
 
     #[test]
@@ -290,24 +370,24 @@ mod tests {
         let wait = |ms| Decision::Wait {
             delay: Duration::from_millis(ms),
         };
-        assert_eq!(retries.decide(&limited(Some(7_000)), 0.0), wait(7_000));
+        assert_eq!(retries.decide(&limited(Some(7_000)), 0.0, false), wait(7_000));
         assert_eq!(
-            retries.decide(&limited(Some(0)), 0.0),
+            retries.decide(&limited(Some(0)), 0.0, false),
             wait(250),
             "not at once again"
         );
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Overloaded), 0.0),
+            retries.decide(&failed(ProviderErrorClass::Overloaded), 0.0, false),
             wait(120_000)
         );
-        assert_eq!(retries.decide(&limited(None), 0.0), wait(120_000));
+        assert_eq!(retries.decide(&limited(None), 0.0, false), wait(120_000));
         assert_eq!(
-            retries.decide(&failed(ProviderErrorClass::Broken), 0.0),
+            retries.decide(&failed(ProviderErrorClass::Broken), 0.0, false),
             retry(2, 2)
         );
-        assert_eq!(retries.decide(&limited(None), 0.0), wait(120_000));
+        assert_eq!(retries.decide(&limited(None), 0.0, false), wait(120_000));
         assert_eq!(
-            retries.decide(&limited(None), 0.0),
+            retries.decide(&limited(None), 0.0, false),
             Decision::Fail,
             "400 s are over"
         );

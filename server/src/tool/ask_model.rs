@@ -20,6 +20,10 @@ struct Arguments {
     model: Option<String>,
     /// The names of the tools that it may call, of those that you have; `[]` for none. Left out: all of them.
     tools: Option<Vec<String>>,
+    /// Whether a long part of the answer will do when its stream breaks off, as for a draft or a design. Left out: the
+    /// whole answer is needed, and it is asked for again.
+    #[serde(default)]
+    accept_partial: bool,
 }
 
 /// The tool `ask_model`.
@@ -74,12 +78,14 @@ impl Tool for AskModel {
                 system,
                 model,
                 tools,
+                accept_partial,
             } = decode(&arguments)?;
             let call = InnerCall {
                 prompt,
                 system,
                 model,
                 tools,
+                accept_partial,
             };
             let text = context.models.ask(call).await?;
             Ok(ToolOutput {
@@ -122,6 +128,7 @@ mod tests {
                 system: None,
                 model: Some("local/small".to_owned()),
                 tools: Some(vec!["read_file".to_owned()]),
+                accept_partial: false,
             }
         );
     }

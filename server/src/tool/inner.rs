@@ -18,6 +18,8 @@ pub struct InnerCall {
     pub model: Option<String>,
     /// The names of its tools; none: all tools of the model that called this one.
     pub tools: Option<Vec<String>>,
+    /// Whether a part of an answer that breaks off can serve, when it is long enough.
+    pub accept_partial: bool,
 }
 
 /// A question on its way.

@@ -29,7 +29,7 @@ use server::run::{Execution, Services};
 use server::simulator::{Scenario, sample_workspace};
 use server::store::Store;
 use server::store::test_support::TestDatabase;
-use server::stream::{RandomJitter, TranscriptStore};
+use server::stream::{ProviderHealth, RandomJitter, TranscriptStore};
 use server::tool::{Tool, ToolRegistry, Workspace};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
@@ -159,6 +159,10 @@ impl TestServer {
             text = text.replace("context = 200000", price);
         }
         let mut environment = BTreeMap::from([(KEY_VARIABLE.to_owned(), PROVIDER_KEY.to_owned())]);
+        // Tests of one provider do not want the other one to go on.
+        if !setup.recovery.unwrap_or_default().contains("rotations") {
+            environment.insert("RUNLOOM_RECOVERY__ROTATIONS".to_owned(), "0".to_owned());
+        }
         match setup.recovery {
             Some(recovery) => text.push_str(&format!("\n[recovery]\n{recovery}\n")),
             None => environment.extend([
@@ -175,6 +179,7 @@ impl TestServer {
             is_root: true,
             ..Inputs::default()
         });
+        let config = config.unwrap();
         let clock: SharedClock = Arc::new(SystemClock);
         let mut tools = ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap()));
         for tool in setup.tools {
@@ -185,7 +190,8 @@ impl TestServer {
             client: ProviderClient::new(Arc::clone(&clock)).unwrap(),
             transcripts: TranscriptStore::new(setup.data.as_deref().unwrap_or(folder.path())),
             tools,
-            config: Arc::new(config.unwrap()),
+            health: ProviderHealth::new(config.recovery.retry.cooldown),
+            config: Arc::new(config),
             store: Store::open(options).await.unwrap(),
             clock,
             jitter: Arc::new(RandomJitter),

@@ -442,6 +442,7 @@ impl Tool for Panel {
                 system: None,
                 model: None,
                 tools: Some(Vec::new()),
+                accept_partial: false,
             })
         };
         Box::pin(async move {

@@ -42,6 +42,7 @@ mod regenerating;
 mod rejected;
 mod resuming;
 mod retention;
+mod rotation;
 mod search;
 mod several_servers;
 mod states;

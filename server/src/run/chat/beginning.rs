@@ -1,5 +1,6 @@
 //! How an execution begins: from the prompt, from where an earlier one broke off, or from the prompt once more.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use protocol::Extra;
@@ -35,6 +36,7 @@ pub(super) struct Beginning {
     attempt: NewAttempt,
     context: Context,
     target: Target,
+    fallbacks: VecDeque<Target>,
     next_ordinal: u32,
     rounds: u32,
 }
@@ -53,9 +55,10 @@ impl Beginning {
         let last = state.attempts_of(&answer).next_back();
         let kind = reopen.map(|reopen| reopen.kind);
         let continues = (kind == Some(ReopenKind::Resume)).then_some(&answer);
-        let context = context::of_run(services, state, continues).await?;
+        let context = context::of_run(services, state, continues, None).await?;
         let target = Target::choose(&services.config, Some(&context.provider), Some(&context.model))?
             .with_reasoning(context.reasoning);
+        let fallbacks = target.fallbacks(&services.config, &services.config.roles.chat, context.reasoning);
         let reason = match kind {
             None => AttemptReason::Initial,
             Some(ReopenKind::Resume) => AttemptReason::Resume,
@@ -96,6 +99,7 @@ impl Beginning {
             superseded,
             context,
             target,
+            fallbacks,
         })
     }
 
@@ -163,6 +167,8 @@ impl Beginning {
             node_id: self.answer,
             depth: 0,
             attempt: self.attempt,
+            fallbacks: self.fallbacks,
+            salvage: None,
             target: self.target,
             system: SYSTEM.to_owned(),
             tools: scope.services.tools.clone(),

@@ -26,6 +26,9 @@ use crate::tool::{InnerCall, InnerRequest, ToolError};
 const SYSTEM: &str = "Another model asks you to do a part of its work. You work in a workspace of files, which you see \
     through tools. Answer in Markdown, with what was asked for: your answer is all that it gets.";
 
+/// The fewest tokens of an answer that breaks off which can serve, where the caller takes a part.
+const SALVAGE_TOKENS: u64 = 300;
+
 /// Runs a model that the call of `parent` asks, and gives its answer to the tool. The model ends when the call does, or
 /// when nobody waits for its answer. A box, since models ask models without end.
 pub(super) fn run<'a>(
@@ -69,6 +72,7 @@ async fn ask(
         system,
         model,
         tools,
+        accept_partial,
     } = call;
     let levels = scope.services.config.limits.depth;
     if caller.depth + 1 >= levels {
@@ -107,6 +111,12 @@ async fn ask(
         node_id: node_id.clone(),
         depth: caller.depth + 1,
         attempt: NewAttempt::new(0, AttemptReason::Initial, None),
+        fallbacks: target.fallbacks(
+            &scope.services.config,
+            &scope.services.config.roles.inner,
+            scope.reasoning,
+        ),
+        salvage: accept_partial.then_some(SALVAGE_TOKENS),
         target,
         system: system.unwrap_or_else(|| SYSTEM.to_owned()),
         tools,

@@ -6,8 +6,9 @@ use std::time::Duration;
 use protocol::model::ErrorInfo;
 use protocol::state::{AttemptStatus, Retention};
 
-use super::ModelNode;
 use super::round::{Round, RoundEnd};
+use super::service::Service;
+use super::{ModelNode, estimated_tokens};
 use crate::provider::{
     DecoderOptions, ModelMessage, ModelRequest, ProviderError, ProviderErrorClass, Replay, StopReason,
     ToolDefinition, Usage,
@@ -16,13 +17,15 @@ use crate::run::chat::ExecuteError;
 use crate::run::dispatch::{self, Caller};
 use crate::run::live::Live;
 use crate::run::ops::{BlockPlace, attempt_finished, stream_path};
-use crate::stream::{Failure, ModelStream, Retries, StreamItem, StreamStart};
+use crate::stream::{Failure, ModelStream, Seat, StreamItem, StreamStart};
 
 /// How an attempt ended. What it opened is closed, unless it was stopped from outside.
 #[derive(Debug)]
 pub(super) enum AttemptEnd {
     /// The model stopped by itself.
     Completed,
+    /// The stream failed, but what came of the answer can serve.
+    Salvaged,
     /// The stream failed; another attempt may follow.
     Broken(Failure),
     /// A limit of the node is reached.
@@ -41,7 +44,7 @@ impl ModelNode {
     pub(super) async fn attempt(
         &mut self,
         live: &mut Live,
-        retries: &mut Retries,
+        service: &mut Service,
     ) -> Result<AttemptEnd, ExecuteError> {
         let scope = Arc::clone(&self.scope);
         let limits = &scope.services.config.limits;
@@ -58,7 +61,7 @@ impl ModelNode {
                 self.next_ordinal,
                 self.target.reasoning,
             );
-            let ended = self.read_round(&mut round, number, live).await;
+            let ended = self.read_round(&mut round, number, live, &mut service.seat).await;
             if self.stop.is_stopped() {
                 return Ok(AttemptEnd::Stopped);
             }
@@ -66,7 +69,7 @@ impl ModelNode {
                 Ok(complete) => complete,
                 Err(error) => {
                     let failure = Failure::Provider(error);
-                    if round.is_blank() && self.wait_in_attempt(live, retries, &failure).await {
+                    if round.is_blank() && self.wait_in_attempt(live, &mut service.retries, &failure).await {
                         if self.stop.is_stopped() {
                             return Ok(AttemptEnd::Stopped);
                         }
@@ -91,7 +94,7 @@ impl ModelNode {
             if !goes_on {
                 return Ok(self.stop_by_itself(end).await);
             }
-            retries.note_progress();
+            service.retries.note_progress();
             let RoundEnd {
                 parts, calls, round, ..
             } = end;
@@ -152,6 +155,7 @@ impl ModelNode {
         round: &mut Round<'_>,
         number: u32,
         live: &mut Live,
+        seat: &mut Seat,
     ) -> Result<Complete, ProviderError> {
         let services = &self.scope.services;
         let tools = self.tools.definitions().map(|tool| ToolDefinition {
@@ -201,6 +205,9 @@ impl ModelNode {
                     None => break,
                     Some(StreamItem::Events(events)) => {
                         live.content();
+                        if stream.clocks().content_chars() > 0 {
+                            seat.answered();
+                        }
                         for event in events {
                             round.take(event).await;
                         }
@@ -208,6 +215,8 @@ impl ModelNode {
                     Some(StreamItem::Clocks { .. }) => {}
                 },
                 _ = ticks.tick() => live.tick(),
+                // This stream is a healthy one: it only says so.
+                outage = seat.outage() => self.tell(&outage).await,
             }
         }
         match round.take_error() {
@@ -239,12 +248,23 @@ impl ModelNode {
         let end = round.cut(self.scope.services.clock.now_ms()).await;
         self.next_ordinal = end.next_ordinal;
         self.spend(end.usage.as_ref());
+        let is_retried = failure.is_retried();
+        let characters = self
+            .answer
+            .iter()
+            .chain(&end.texts)
+            .map(|text| text.chars().count());
+        let tokens = estimated_tokens(characters.sum());
         let status = match &failure {
+            _ if is_retried && self.salvage.is_some_and(|least| tokens >= least) => AttemptStatus::Partial,
             Failure::Provider(error) if error.class == ProviderErrorClass::Stalled => AttemptStatus::Stalled,
             Failure::Provider(_) | Failure::EmptyReply => AttemptStatus::Failed,
         };
         self.finish(status, None, Some(info(&failure))).await;
-        AttemptEnd::Broken(failure)
+        match status {
+            AttemptStatus::Partial => AttemptEnd::Salvaged,
+            _ => AttemptEnd::Broken(failure),
+        }
     }
 
     /// Counts what a round took.

@@ -59,6 +59,8 @@ pub(super) struct RoundEnd {
 /// What is left of a round that broke.
 pub(super) struct CutRound {
     pub(super) next_ordinal: u32,
+    /// What it said to people.
+    pub(super) texts: Vec<String>,
     pub(super) usage: Option<Usage>,
 }
 
@@ -357,6 +359,7 @@ impl<'a> Round<'a> {
         }
         CutRound {
             next_ordinal: self.next_ordinal,
+            texts: self.content.texts(),
             usage: self.content.usage.take(),
         }
     }
