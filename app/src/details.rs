@@ -127,6 +127,12 @@ pub fn NodeDetails(
         }
         _ => Either::Right(view! { <CallDetails run=run.clone() node_id=node_id.clone()/> }),
     };
+    // What a provider sent of a model's answer, as it came.
+    let transcript = (kind == NodeKind::Model).then(|| {
+        let run_id = run.peek(|state| state.run().run_id.to_string());
+        let href = format!("/api/runs/{run_id}/transcripts/chat/{node_id}.ndjson");
+        view! { <a class="btn btn--sm" href=href target="_blank" rel="external noopener">"Transcript"</a> }
+    });
     view! {
         <nav aria-label="Path"><ol class="crumbs">{crumbs}</ol></nav>
         <h3 class="details__title" data-details-node=node_id.to_string() tabindex="-1">
@@ -136,6 +142,7 @@ pub fn NodeDetails(
         </h3>
         <div class="details__acts">
             <Button small=true icon=IconName::Locate on_click=locate>"Locate"</Button>
+            {transcript}
         </div>
         <NodeFacts run node_id/>
         {body}

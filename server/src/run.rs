@@ -33,6 +33,7 @@ mod reopen;
 mod stop;
 mod submit;
 mod take_over;
+mod transcripts;
 mod turn;
 mod wake;
 mod worker;

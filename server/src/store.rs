@@ -16,6 +16,7 @@ pub mod search;
 pub mod sessions;
 #[doc(hidden)]
 pub mod test_support;
+pub mod transcripts;
 pub mod wake;
 
 use std::sync::Arc;

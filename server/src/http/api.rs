@@ -121,6 +121,7 @@ pub(super) fn calls() -> Vec<Call> {
             "readTranscript",
             "One transcript, one JSON object a line, opaque values replaced by their length.",
         )
+        .query::<transcripts::ReadParameters>()
         .ranged("text/plain; charset=utf-8"),
         Call::get(
             "/api/nodes/{node}",

@@ -58,6 +58,9 @@ pub enum ApiError {
     /// A run does not go on.
     #[error("{0}")]
     Reopen(ReopenError),
+    /// A transcript that still grows is beside the server that executes the run.
+    #[error("Another server executes this run, and its transcripts are there until it is over.")]
+    TranscriptElsewhere,
     /// A call that the provider runs cannot be stopped alone.
     #[error("The provider runs this call: only the whole run can be stopped.")]
     ProvidersCall,
@@ -122,6 +125,7 @@ impl ApiError {
             Self::Reopen(ReopenError::NotAnAnswer) => (StatusCode::CONFLICT, "not_an_answer"),
             Self::Reopen(ReopenError::NotLast) => (StatusCode::CONFLICT, "not_the_last_run"),
             Self::Reopen(ReopenError::NotOver) => (StatusCode::CONFLICT, "run_not_over"),
+            Self::TranscriptElsewhere => (StatusCode::CONFLICT, "transcript_elsewhere"),
             Self::ProvidersCall => (StatusCode::CONFLICT, "providers_call"),
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::ops::notice;
 use super::recorder::{RecordError, Recorder};
 use super::recovery::{self, Ending};
-use super::{Services, StopSignal, Stopped, chat, take_over};
+use super::{Services, StopSignal, Stopped, chat, take_over, transcripts};
 use crate::store::StoreError;
 use crate::store::commands::CommandKind;
 use crate::store::queue::Claim;
@@ -63,6 +63,12 @@ impl Worker {
         });
         tasks.spawn(Arc::clone(&worker).claim_queued());
         tasks.spawn(Arc::clone(&worker).keep_house());
+        let left = Arc::clone(&worker);
+        tasks.spawn(async move {
+            let executes = |run_id: &RunId| left.executing().contains_key(run_id);
+            let storing = transcripts::store_left(&left.services, executes);
+            left.stopping.run_until_cancelled(storing).await;
+        });
         worker
     }
 
@@ -145,9 +151,11 @@ impl Worker {
                 Ok(Some(claim)) => {
                     let worker = Arc::clone(&self);
                     self.runs.spawn(async move {
+                        let run_id = claim.run_id.clone();
                         worker.execute(claim).await;
                         drop(slot);
                         worker.look_at_queue();
+                        worker.store_transcripts(&run_id).await;
                     });
                 }
                 outcome => {
@@ -169,6 +177,18 @@ impl Worker {
     async fn give_back(&self, claim: &Claim) {
         if let Err(error) = self.services.store.release(&self.owner, claim).await {
             tracing::warn!(run.id = %claim.run_id, %error, "a claim is not given back; its lease ends");
+        }
+    }
+
+    /// A run that is over: what its providers sent goes into the database, where every server reaches it.
+    async fn store_transcripts(&self, run_id: &RunId) {
+        match self.services.store.run_status(run_id).await {
+            Ok(Some(status)) if status.is_final() => {
+                let goes_on = || self.executing().contains_key(run_id);
+                transcripts::store(&self.services, run_id, goes_on).await;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(run.id = %run_id, %error, "the run cannot be looked at"),
         }
     }
 

@@ -268,12 +268,12 @@ impl ModelStream {
             }
             Input::Silent(silence, ms) => {
                 let (word, words) = match silence {
-                    Silence::FirstByte => ("first_byte", "no first byte came"),
-                    Silence::FirstContent => ("first_content", "no first content came"),
-                    Silence::Byte => ("no_byte", "no byte came"),
-                    Silence::Content | Silence::AfterStop => ("no_content", "bytes but no content came"),
+                    Silence::FirstByte => ("first_byte", "No first byte came"),
+                    Silence::FirstContent => ("first_content", "No first content came"),
+                    Silence::Byte => ("no_byte", "No byte came"),
+                    Silence::Content | Silence::AfterStop => ("no_content", "Bytes but no content came"),
                 };
-                let message = format!("the stream stalled: {words} for {}", seconds(ms));
+                let message = format!("{words} for {}.", seconds(ms));
                 let line = TranscriptEntry::guard("abort", json!({ "silence": word, "after_ms": ms }));
                 self.abort(
                     Some(ProviderError::new(ProviderErrorClass::Stalled, message)),

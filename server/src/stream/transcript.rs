@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::task::JoinHandle;
 
 use super::redact::redact_line;
@@ -25,6 +26,8 @@ pub use entry::TranscriptEntry;
 #[derive(Debug, Clone)]
 pub struct TranscriptStore {
     root: PathBuf,
+    /// Held by whoever takes a transcript away, and shared by those who open one.
+    moves: Arc<RwLock<()>>,
 }
 
 /// One transcript that is being written. Clones write to the same file.
@@ -74,7 +77,81 @@ impl TranscriptStore {
     pub fn new(data_dir: &Path) -> Self {
         Self {
             root: data_dir.join("transcripts"),
+            moves: Arc::default(),
         }
+    }
+
+    /// While this is held no transcript is taken away.
+    pub(crate) async fn no_move(&self) -> RwLockReadGuard<'_, ()> {
+        self.moves.read().await
+    }
+
+    /// While this is held no transcript is opened.
+    pub(crate) async fn moving(&self) -> RwLockWriteGuard<'_, ()> {
+        self.moves.write().await
+    }
+
+    /// The names of all runs that have transcripts here.
+    pub(crate) async fn runs(&self) -> Result<Vec<String>, TranscriptError> {
+        let root = self.root.clone();
+        blocking("listed", move || match std::fs::read_dir(root) {
+            Ok(entries) => entries
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// Whether a transcript is here.
+    pub(crate) async fn exists(&self, run: &str, stream: &str) -> Result<bool, TranscriptError> {
+        let path = self.path(run, stream)?;
+        blocking("opened", move || path.try_exists()).await
+    }
+
+    /// The whole lines of a transcript as they were recorded.
+    pub(crate) async fn recorded(&self, run: &str, stream: &str) -> Result<Vec<u8>, TranscriptError> {
+        let path = self.path(run, stream)?;
+        blocking("read", move || {
+            let mut text = std::fs::read(path)?;
+            let whole = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
+            text.truncate(whole);
+            Ok(text)
+        })
+        .await
+    }
+
+    /// Puts a transcript back that was taken away.
+    pub(crate) async fn restore(
+        &self,
+        run: &str,
+        stream: &str,
+        text: Vec<u8>,
+    ) -> Result<(), TranscriptError> {
+        let path = self.path(run, stream)?;
+        blocking("written", move || {
+            let mut appender = Appender::open(&path)?;
+            appender.append(&text)
+        })
+        .await
+    }
+
+    /// Takes a transcript away, with the folders that are empty then.
+    pub(crate) async fn remove(&self, run: &str, stream: &str) -> Result<(), TranscriptError> {
+        let (path, root) = (self.path(run, stream)?, self.root.clone());
+        blocking("written", move || {
+            std::fs::remove_file(&path)?;
+            let folders = path.ancestors().skip(1).take_while(|folder| *folder != root);
+            for folder in folders {
+                // One that is not empty stays.
+                if std::fs::remove_dir(folder).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Opens a transcript for writing, with its folders. `stream` is the path below the run without the ending, such

@@ -48,6 +48,7 @@ mod several_servers;
 mod states;
 mod stopping;
 mod tool_settlement;
+mod transcripts;
 mod viewer;
 mod watching_elsewhere;
 mod whole_run;

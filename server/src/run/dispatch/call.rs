@@ -78,6 +78,11 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
         return Ok(told(&call, format!("The call was not run: {words}"), true));
     }
     node.run(writer).await;
+    if tool.info().mutating {
+        // What may change something is in the record before it begins: whatever becomes of this process, nobody takes the
+        // call for one that never began and runs it once more.
+        writer.flush().await?;
+    }
     let reports = Arc::new(Reports::default());
     let (models, mut requests) = InnerModels::channel();
     let context = ToolContext {

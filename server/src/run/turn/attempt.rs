@@ -17,6 +17,7 @@ use crate::run::chat::ExecuteError;
 use crate::run::dispatch::{self, Caller};
 use crate::run::live::Live;
 use crate::run::ops::{BlockPlace, attempt_finished, stream_path};
+use crate::run::transcripts;
 use crate::stream::{Failure, ModelStream, Seat, StreamItem, StreamStart};
 
 /// How an attempt ended. What it opened is closed, unless it was stopped from outside.
@@ -170,10 +171,8 @@ impl ModelNode {
             tools: tools.collect(),
             max_tokens: self.target.model.max_tokens,
         };
-        let run_id = self.scope.writer.run_id().as_str();
-        let transcript = services
-            .transcripts
-            .open(run_id, &stream_path(&self.node_id), services.clock.clone())
+        let path = stream_path(&self.node_id);
+        let transcript = transcripts::open(services, self.scope.writer.run_id(), &path)
             .await
             .map_err(|error| {
                 ProviderError::new(

@@ -12,6 +12,7 @@ use crate::provider::{ProviderError, ProviderErrorClass};
 use crate::run::live::Live;
 use crate::run::ops::{notice, stream_path};
 use crate::run::target::Target;
+use crate::run::transcripts::{self, MoveError};
 use crate::stream::{Decision, Failure, Outage, Retries, Seat, TranscriptEntry};
 
 /// The provider of a node's attempts.
@@ -264,22 +265,19 @@ impl ModelNode {
         let mut detail = detail;
         detail["code"] = json!(failure.code());
         detail["message"] = json!(failure.message());
-        let services = &self.scope.services;
-        let run_id = self.scope.writer.run_id().as_str();
+        let run_id = self.scope.writer.run_id();
         let path = stream_path(&self.node_id);
         let written = async {
-            let transcript = services
-                .transcripts
-                .open(run_id, &path, services.clock.clone())
-                .await?;
+            let transcript = transcripts::open(&self.scope.services, run_id, &path).await?;
             let line = TranscriptEntry::guard(word, detail);
             transcript
                 .append(self.attempt.attempt_id.as_str(), vec![line])
                 .await
+                .map_err(MoveError::from)
         };
         if let Err(error) = written.await {
             // The record says what follows; only the transcript misses the reason.
-            tracing::warn!(run.id = run_id, %error, "a decision was not written to the transcript");
+            tracing::warn!(run.id = %run_id, %error, "a decision was not written to the transcript");
         }
     }
 }
