@@ -6,10 +6,12 @@ pub mod commands;
 pub mod content;
 pub mod data_dir;
 pub mod embedded;
+pub mod imports;
 pub mod journal;
 pub mod provider_state;
 pub mod queue;
 pub mod reopen;
+pub mod replay;
 pub mod rows;
 pub mod runs;
 pub mod search;
@@ -17,6 +19,7 @@ pub mod sessions;
 #[doc(hidden)]
 pub mod test_support;
 pub mod wake;
+mod words;
 
 use std::sync::Arc;
 
