@@ -6,6 +6,8 @@
 // The types of whole pages nest deeply; their layouts are computed by queries as deep.
 #![recursion_limit = "256"]
 
+#[cfg(feature = "ssr")]
+pub mod alone;
 pub mod content;
 pub mod data;
 pub mod details;

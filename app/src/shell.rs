@@ -3,8 +3,10 @@
 pub mod composer;
 pub mod connection;
 pub mod dialog;
+pub mod export;
 pub mod focus;
 pub mod keys;
+pub mod replay;
 pub mod scroll;
 pub mod status_chip;
 pub mod stop;

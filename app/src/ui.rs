@@ -1,5 +1,6 @@
 //! Small parts that every page uses: icons, state marks, buttons, chips, and how figures are written.
 
+pub mod alone;
 pub mod button;
 pub mod chip;
 #[cfg(feature = "hydrate")]

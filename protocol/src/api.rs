@@ -327,3 +327,87 @@ pub struct Problem {
     /// In plain words: what was found, and what is possible instead.
     pub detail: String,
 }
+
+/// Answer to `POST /api/import`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ImportAnswer {
+    /// What the file was: `runloom`, `legacy`, `claude_code`, `codex` or `ai_sdk`.
+    pub format: String,
+    /// The session of its first run.
+    pub session_id: SessionId,
+    /// Its runs, in order.
+    pub runs: Vec<ImportedRun>,
+}
+
+/// What became of one run of an imported file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ImportedRun {
+    /// The run.
+    pub run_id: RunId,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its last op here.
+    pub seq: u64,
+    /// Its digest here.
+    pub digest: String,
+    /// Records that could not be taken as they came; each is told in the run.
+    pub quarantined: usize,
+}
+
+/// What became of an imported run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is here now.
+    Imported,
+    /// It was here already, and is the same.
+    Known,
+    /// A server on this database executed it: its own record stays.
+    Native,
+    /// The file ends before the record does: what it holds is here, and a whole file replaces it.
+    Cut,
+}
+
+/// Answer to `GET /api/runs/{run}/marks`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunMarks {
+    /// The run.
+    pub run_id: RunId,
+    /// Its last op.
+    pub last: u64,
+    /// What stands out in it, in the order of its ops.
+    pub marks: Vec<Mark>,
+}
+
+/// Something that stands out in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Mark {
+    /// The op.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What it is.
+    pub kind: MarkKind,
+    /// A few words.
+    pub words: String,
+}
+
+/// What stands out in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// An attempt begins.
+    Attempt,
+    /// A call is announced.
+    Tool,
+    /// An attempt stalls.
+    Stall,
+    /// A notice.
+    Notice,
+}

@@ -10,6 +10,7 @@
 mod apply;
 mod content;
 mod extra;
+mod retell;
 mod view;
 mod window;
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Flags;
+use crate::exchange::ExportFormat;
 use crate::simulator::Speed;
 
 /// Exit status of a command that failed.
@@ -60,6 +61,10 @@ pub enum Command {
     Simulate(SimulateArguments),
     /// Fold a recorded run again and compare its digest with the stored one
     Verify(VerifyArguments),
+    /// Write the whole record of a run to standard output
+    Export(ExportArguments),
+    /// Take in a record: an export, a legacy record, or a session log of another program
+    Import(ImportArguments),
 }
 
 /// Where the configuration comes from.
@@ -104,6 +109,31 @@ pub struct VerifyArguments {
     /// Id of the run
     #[arg(value_name = "RUN")]
     pub run: String,
+    /// Where the configuration comes from.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ExportArguments {
+    /// Id of the run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// What to write: json can be imported again, markdown and html are for people
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub format: ExportFormat,
+    /// Where the configuration comes from.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ImportArguments {
+    /// The file; - for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
     /// Where the configuration comes from.
     #[command(flatten)]
     pub config: ConfigArguments,
@@ -206,6 +236,9 @@ mod tests {
             &["simulate", "--speed", "-1"],
             &["simulate", "--speed", "inf"],
             &["verify"],
+            &["export"],
+            &["export", "run_1", "--format", "pdf"],
+            &["import"],
             &["unknown"],
             &["--listen", "127.0.0.1:1", "migrate"],
         ] {

@@ -7,6 +7,7 @@ pub mod access;
 mod api;
 pub mod assets;
 pub mod error;
+mod exchange;
 mod extract;
 mod forms;
 mod health;

@@ -4,14 +4,23 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use futures::TryStreamExt as _;
+use protocol::api::Outcome;
 use protocol::id::RunId;
-use server::cli::{Command, EXIT_FAILURE, EXIT_USAGE, SimulateArguments, VerifyArguments, parse};
+use server::cli::{
+    Command, ConfigArguments, EXIT_FAILURE, EXIT_USAGE, ExportArguments, ImportArguments, SimulateArguments,
+    VerifyArguments, parse,
+};
+use server::clock::{Clock as _, SystemClock};
 use server::config::{Config, Flags, LogConfig, LogFormat};
+use server::exchange::import::import;
+use server::exchange::{ExportFormat, export};
 use server::simulator::{self, Simulator, SimulatorOptions};
 use server::store::Store;
 use server::store::data_dir::DataDir;
 use server::store::embedded::{EmbeddedOptions, EmbeddedPostgres};
 use server::verify::verify;
+use tokio::io::AsyncWriteExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -98,6 +107,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         },
         Command::Simulate(arguments) => simulate(arguments).await,
         Command::Verify(arguments) => verify_run(arguments).await,
+        Command::Export(arguments) => export_run(arguments).await,
+        Command::Import(arguments) => import_file(arguments).await,
     }
 }
 
@@ -146,17 +157,10 @@ async fn close_store(store: Store, embedded: Option<EmbeddedPostgres>) {
 #[expect(clippy::print_stdout, reason = "what the command is for")]
 async fn verify_run(arguments: VerifyArguments) -> anyhow::Result<ExitCode> {
     let run_id: RunId = arguments.run.parse()?;
-    let config = match configuration(arguments.config) {
-        Ok(config) => config,
+    let (store, embedded) = match open_existing(arguments.config, "runloom verify").await? {
+        Ok(opened) => opened,
         Err(code) => return Ok(code),
     };
-    if config.server.database_url.is_none() && !config.server.data_dir.join("postgres").is_dir() {
-        anyhow::bail!(
-            "there is no Runloom database in {}; another folder: --data-dir DIR",
-            config.server.data_dir.display()
-        );
-    }
-    let (store, embedded) = open_store(&config, "runloom verify").await?;
     let verified = verify(&store, &run_id).await;
     close_store(store, embedded).await;
     let verified = verified?.with_context(|| format!("there is no run {run_id}"))?;
@@ -177,6 +181,88 @@ async fn verify_run(arguments: VerifyArguments) -> anyhow::Result<ExitCode> {
         );
         Ok(ExitCode::from(EXIT_FAILURE))
     }
+}
+
+/// The store of a configuration where there is one already; else the exit status of a wrong configuration.
+async fn open_existing(
+    arguments: ConfigArguments,
+    purpose: &str,
+) -> anyhow::Result<Result<(Store, Option<EmbeddedPostgres>), ExitCode>> {
+    let config = match configuration(arguments) {
+        Ok(config) => config,
+        Err(code) => return Ok(Err(code)),
+    };
+    if config.server.database_url.is_none() && !config.server.data_dir.join("postgres").is_dir() {
+        anyhow::bail!(
+            "there is no Runloom database in {}; another folder: --data-dir DIR",
+            config.server.data_dir.display()
+        );
+    }
+    Ok(Ok(open_store(&config, purpose).await?))
+}
+
+async fn export_run(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
+    let run_id: RunId = arguments.run.parse()?;
+    let (store, embedded) = match open_existing(arguments.config, "runloom export").await? {
+        Ok(opened) => opened,
+        Err(code) => return Ok(code),
+    };
+    let written = write_record(&store, &run_id, arguments.format).await;
+    close_store(store, embedded).await;
+    written?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn write_record(store: &Store, run_id: &RunId, format: ExportFormat) -> anyhow::Result<()> {
+    let pieces = export(store, run_id, format, SystemClock.now_ms()).await?;
+    let mut pieces = pieces.with_context(|| format!("there is no run {run_id}"))?;
+    let mut out = tokio::io::BufWriter::new(tokio::io::stdout());
+    while let Some(piece) = pieces.try_next().await? {
+        out.write_all(&piece).await.context("standard output")?;
+    }
+    out.flush().await.context("standard output")
+}
+
+#[expect(clippy::print_stdout, reason = "what the command is for")]
+async fn import_file(arguments: ImportArguments) -> anyhow::Result<ExitCode> {
+    let file: Box<dyn tokio::io::AsyncRead + Send + Unpin> = if arguments.file.as_os_str() == "-" {
+        Box::new(tokio::io::stdin())
+    } else {
+        let file = tokio::fs::File::open(&arguments.file).await;
+        Box::new(file.with_context(|| arguments.file.display().to_string())?)
+    };
+    let config = match configuration(arguments.config) {
+        Ok(config) => config,
+        Err(code) => return Ok(code),
+    };
+    let (store, embedded) = open_store(&config, "runloom import").await?;
+    let reader = tokio::io::BufReader::new(file);
+    let taken = async {
+        store.migrate().await?;
+        anyhow::Ok(import(&store, reader, SystemClock.now_ms()).await?)
+    };
+    let taken = taken.await;
+    close_store(store, embedded).await;
+    let taken = taken?;
+    println!("format  {}", taken.format);
+    println!("session {}", taken.session_id);
+    for run in &taken.runs {
+        let outcome = match run.outcome {
+            Outcome::Imported => "imported",
+            Outcome::Known => "was here already",
+            Outcome::Native => "was executed here: its own record stays",
+            Outcome::Cut => "imported as far as the file goes: it was cut off",
+        };
+        println!("run     {} {outcome}", run.run_id);
+        println!("digest  {}", run.digest);
+        if run.quarantined > 0 {
+            println!(
+                "problem {} records could not be taken; the run's page tells each",
+                run.quarantined
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn simulate(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {

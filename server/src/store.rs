@@ -6,10 +6,12 @@ pub mod commands;
 pub mod content;
 pub mod data_dir;
 pub mod embedded;
+pub mod imports;
 pub mod journal;
 pub mod provider_state;
 pub mod queue;
 pub mod reopen;
+pub mod replay;
 pub mod rows;
 pub mod runs;
 pub mod search;
@@ -18,6 +20,7 @@ pub mod sessions;
 pub mod test_support;
 pub mod transcripts;
 pub mod wake;
+mod words;
 
 use std::sync::Arc;
 

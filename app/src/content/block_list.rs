@@ -19,6 +19,7 @@ use crate::data::port::Earlier;
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::selection::Part;
 use crate::markdown::MOST_ELEMENTS;
+use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 
 /// The place that the address of the page leads to, in context.
@@ -132,8 +133,12 @@ pub fn BlockList(
         let before = before.or(led.map(|index| index.saturating_add(1)));
         before.map(|before| window::start_before(chunks, gaps, before))
     }));
+    let all = is_alone();
     let shown = Memo::new(move |known: Option<&Window>| {
-        read.with(|(chunks, gaps)| Window::of(chunks, gaps, asked.get(), known))
+        read.with(|(chunks, gaps)| match all {
+            true => Window::all(chunks, gaps),
+            false => Window::of(chunks, gaps, asked.get(), known),
+        })
     });
     let loader = window::Loader::new(run.clone(), attempt_id.clone(), read, shown, asked);
     #[cfg(feature = "hydrate")]

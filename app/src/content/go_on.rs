@@ -9,6 +9,7 @@ use super::words;
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::session_store::SessionStore;
 use crate::ui::Button;
+use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_view, memo};
 
 /// A wish about a run that is over.
@@ -31,18 +32,22 @@ pub fn GoOn(
         let run = run.clone();
         memo(move || run.status())
     };
+    // What was executed elsewhere is history here.
+    let is_imported =
+        is_alone() || run.peek(|state| state.notices().iter().any(|notice| notice.code == "imported"));
     let can_resume = move || {
-        matches!(
-            status.get(),
-            RunStatus::Interrupted | RunStatus::Failed | RunStatus::Cancelled
-        )
+        !is_imported
+            && matches!(
+                status.get(),
+                RunStatus::Interrupted | RunStatus::Failed | RunStatus::Cancelled
+            )
     };
     // Only the answer of the session's last run: what follows on another one was said after it.
     let answer = {
         let run = run.clone();
         memo(move || {
             let is_last = session?.runs().last().map(RunStore::run_id) == Some(run.run_id());
-            if !is_last || !status.get().is_final() {
+            if is_imported || !is_last || !status.get().is_final() {
                 return None;
             }
             run.read(Piece::Nodes, |state| {

@@ -9,6 +9,8 @@ use super::block_list;
 use super::model_row::stream_chip;
 use super::words;
 use crate::data::run_store::{Piece, RunStore};
+use crate::shell::replay::is_replaying;
+use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, memo};
 use crate::ui::{CopyButton, IconName, format};
 
@@ -89,7 +91,9 @@ fn NodeFoot(run: RunStore, node_id: NodeId) -> impl IntoView {
             let (run, node_id) = (run.clone(), node_id.clone());
             move |_| run.node(&node_id, |node| node.state.status()) == Some(NodeStatus::Running)
         });
-        move || is_live.get().then(|| stream_chip(&run, &node_id, true))
+        // What a stream did at a moment of the past is not recorded.
+        let is_past = is_replaying() || is_alone();
+        move || (is_live.get() && !is_past).then(|| stream_chip(&run, &node_id, true))
     };
     let answer = {
         let (run, node_id) = (run.clone(), node_id.clone());

@@ -278,11 +278,14 @@ fn activity_words(stream: &protocol::model::StreamState, clock: PageClock) -> St
             .concat()
         }
         StreamActivity::Rotating => {
-            let to = stream.to.as_deref().unwrap_or("another provider");
-            match until().filter(|wait| *wait > 0) {
-                Some(wait) => format!("moves to {to} in {}", format::duration(wait)),
-                None => format!("moved to {to}"),
-            }
+            format!(
+                "moved{}",
+                stream
+                    .to
+                    .as_ref()
+                    .map(|to| format!(" to {to}"))
+                    .unwrap_or_default()
+            )
         }
         StreamActivity::Settled => "settled".to_owned(),
     }

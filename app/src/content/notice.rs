@@ -65,7 +65,7 @@ pub fn Notices(
             |place| *place,
             move |place| {
                 run.peek(|state| state.notices().get(place).cloned()).map(|notice| {
-                    let warning = !matches!(notice.code.as_str(), "taken_over" | "take_over");
+                    let warning = !matches!(notice.code.as_str(), "taken_over" | "take_over" | "imported" | "not_shown" | "times_unknown" | "context_compacted");
                     view! {
                         <NoticeBox
                             warning

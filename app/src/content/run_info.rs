@@ -8,6 +8,8 @@ use protocol::fold::RunState;
 use super::words;
 use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::run_store::{Piece, RunStore};
+use crate::data::session_store::SessionStore;
+use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_view, effect, handler, memo};
 use crate::ui::{CopyButton, format};
 
@@ -150,6 +152,29 @@ pub fn RunInfo(
         None => "computed when it is looked at".to_owned(),
     });
     let copied = std::sync::Arc::new(move || digest.get_untracked().unwrap_or_default());
+    let exports = (!is_alone()).then(|| {
+        let link = |format: &str, words: &'static str| {
+            let href = format!("/api/runs/{run_id}/export?format={format}");
+            view! { <a class="btn btn--quiet btn--sm" href=href download=true rel="external">{words}</a> }
+        };
+        let replay = use_context::<SessionStore>().map(|session| {
+            let href = format!(
+                "/s/{}?run={run_id}&at={}",
+                untrack(|| session.session_id()),
+                run.peek(RunState::seq)
+            );
+            view! { <a class="btn btn--quiet btn--sm" href=href rel="external">"Replay"</a> }
+        });
+        view! {
+            <span class="runinfo__exports" role="group" aria-label="Export this run">
+                {link("html", "Export as HTML")}
+                {link("markdown", "as Markdown")}
+                {link("json", "as JSON")}
+                {replay}
+            </span>
+        }
+    });
+    let run_id = run_id.clone();
     view! {
         <details class="runinfo" on:toggle=handler(move |event| asked.set(is_open(&event)))>
             <summary class="btn btn--quiet btn--sm">"Run information"</summary>
@@ -172,6 +197,7 @@ pub fn RunInfo(
                 <dd class="mono">{digest_words}</dd>
             </dl>
             <CopyButton label="Copy digest" text=copied/>
+            {exports}
         </details>
     }
 }

@@ -20,6 +20,7 @@ use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
 use crate::data::run_store::RunStore;
 use crate::data::selection::Selection;
+use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
 use crate::ui::{Icon, IconButton, IconName, StateMark};
 
@@ -220,19 +221,23 @@ pub fn RowActions(
             }
         })
     });
-    view! {
-        <div class="row__acts">
-            <IconButton icon=IconName::Locate label="Locate in tree".to_owned() small=true on_click=locate/>
-            {details}
-        </div>
-    }
+    (!is_alone()).then(|| {
+        view! {
+            <div class="row__acts">
+                <IconButton icon=IconName::Locate label="Locate in tree".to_owned() small=true on_click=locate/>
+                {details}
+            </div>
+        }
+    })
 }
 
 /// A node within another: the edge at which the content recurs. Its type is erased here, and at the edges of lists, where
 /// types that nest without end would take the compiler and the download too far.
 pub fn child_view(run: RunStore, node_id: NodeId, depth: usize) -> AnyView {
     match run.peek(|state| state.node(&node_id).map(|node| node.kind)) {
-        Some(NodeKind::Model) if depth + 1 >= LEVELS => view! { <DepthBoundary run node_id/> }.into_any(),
+        Some(NodeKind::Model) if depth + 1 >= LEVELS && !is_alone() => {
+            view! { <DepthBoundary run node_id/> }.into_any()
+        }
         Some(NodeKind::Model) => view! { <ModelRow run node_id depth=depth + 1/> }.into_any(),
         _ => view! { <ToolRow run call=Call::Node(node_id) depth/> }.into_any(),
     }

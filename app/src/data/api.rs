@@ -8,11 +8,12 @@ mod browser {
     use futures::future::{try_join, try_join_all};
     use gloo_net::http::{Request, RequestBuilder, Response};
     use protocol::api::{
-        CreateRun, CreateSession, HighlightText, Highlighted, Problem, RunCreated, RunDigest, SessionCreated,
-        SessionList, SessionSummary,
+        CreateRun, CreateSession, HighlightText, Highlighted, Problem, RunCreated, RunDigest, RunMarks,
+        SessionCreated, SessionList, SessionSummary,
     };
     use protocol::fold::RunState;
     use protocol::id::{RunId, SessionId};
+    use protocol::op::Entry;
     use protocol::search::{SearchAnswer, WayTo};
     use protocol::snapshot::Snapshot;
     use serde::Serialize;
@@ -21,7 +22,8 @@ mod browser {
     use crate::data::connection::UNREACHABLE;
     use crate::data::load::problem;
     use crate::data::port::{
-        Earlier, FOUND, Found, Lead, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW, window_of,
+        Earlier, FOUND, Found, Lead, Replay, SessionPage, SessionQuery, SessionsPage, Setup, WINDOW,
+        window_of,
     };
 
     fn unreachable_server(error: &gloo_net::Error) -> Problem {
@@ -131,6 +133,25 @@ mod browser {
         .await
     }
 
+    /// A run as it was after an op; of longer texts a beginning.
+    pub async fn moment(run: &RunId, seq: u64) -> Result<Snapshot, Problem> {
+        get(&format!("/api/runs/{run}/snapshot?window={WINDOW}&at={seq}")).await
+    }
+
+    /// Ops of a run after one, at most `most`.
+    pub async fn ops(run: &RunId, after: u64, most: u32) -> Result<Vec<Entry>, Problem> {
+        let path = format!("/api/runs/{run}/ops?after={after}&limit={most}");
+        let response = Request::get(&path).send().await;
+        let response = checked(response.map_err(|error| unreachable_server(&error))?).await?;
+        let text = response
+            .text()
+            .await
+            .map_err(|error| unreachable_server(&error))?;
+        text.lines()
+            .map(|line| Entry::from_json(line).map_err(|error| problem("answer", error.to_string())))
+            .collect()
+    }
+
     /// The digest of a whole run.
     pub async fn run_digest(run: &RunId) -> Result<RunDigest, Problem> {
         get(&format!("/api/runs/{run}/digest")).await
@@ -181,6 +202,19 @@ mod browser {
                 *snapshot = state.to_snapshot();
             }
         }
+        let mut replay = None;
+        if let Some((run, seq)) = &lead.moment
+            && let Some(snapshot) = snapshots.iter_mut().find(|snapshot| snapshot.run.run_id == *run)
+        {
+            *snapshot = moment(run, *seq).await?;
+            let told = get::<RunMarks>(&format!("/api/runs/{run}/marks")).await?;
+            replay = Some(Replay {
+                run_id: told.run_id,
+                seq: snapshot.seq,
+                last: told.last,
+                marks: told.marks,
+            });
+        }
         let found = match &lead.search {
             Some(query) => {
                 let answer = search(&summary.session_id, query, None, FOUND).await;
@@ -193,6 +227,7 @@ mod browser {
             snapshots,
             place: lead.earlier,
             found,
+            replay,
             setup,
         })
     }

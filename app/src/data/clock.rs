@@ -13,6 +13,8 @@ use protocol::model::Timestamp;
 #[derive(Clone, Copy)]
 pub struct PageClock {
     now: RwSignal<Timestamp>,
+    /// The time of a page that shows what was; it does not go on by itself.
+    stands: RwSignal<Option<Timestamp>>,
     /// Server time less the browser's time.
     offset: RwSignal<Option<i64>>,
     /// Minutes east of UTC, once the page may show local times.
@@ -29,13 +31,14 @@ impl PageClock {
     pub fn starting_at(now: Timestamp) -> Self {
         Self {
             now: RwSignal::new(now),
+            stands: RwSignal::new(None),
             offset: RwSignal::new(None),
             zone: RwSignal::new(None),
         }
     }
 
     /// A clock that stands at a time for good, in a zone of its own: UTC.
-    #[cfg(any(test, debug_assertions))]
+    #[cfg(any(test, debug_assertions, feature = "ssr"))]
     pub fn standing_at(now: Timestamp) -> Self {
         Self {
             zone: RwSignal::new(Some(0)),
@@ -47,7 +50,18 @@ impl PageClock {
     ///
     /// A page whose reader has left while the server draws it has no clock any more; nobody sees what is drawn then.
     pub fn now(self) -> Timestamp {
-        self.now.try_get().unwrap_or_default()
+        let stands = self.stands.try_get().flatten();
+        stands.or_else(|| self.now.try_get()).unwrap_or_default()
+    }
+
+    /// Stands at a time, until it is let go on or set to another one.
+    pub fn stand_at(self, at: Timestamp) {
+        let _ = self.stands.try_set(Some(at));
+    }
+
+    /// Shows the server's time again.
+    pub fn go_on(self) {
+        let _ = self.stands.try_set(None);
     }
 
     /// How long ago a time was, in milliseconds; never negative.

@@ -65,6 +65,15 @@ impl Expansion {
         use_context().unwrap_or_default()
     }
 
+    /// Everything is open, as on paper.
+    #[cfg(feature = "ssr")]
+    pub fn all_open() -> Self {
+        Self {
+            choices: Arc::default(),
+            is_printing: ArcRwSignal::new(true),
+        }
+    }
+
     /// Choices to begin with: these rows are open. They are not kept.
     #[cfg(any(test, debug_assertions))]
     pub fn with_open(keys: impl IntoIterator<Item = String>) -> Self {

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use protocol::api::{Problem, SessionList, SessionSummary};
-use protocol::id::{AttemptId, SessionId};
+use protocol::api::{Mark, Problem, SessionList, SessionSummary};
+use protocol::id::{AttemptId, RunId, SessionId};
 use protocol::search::SearchAnswer;
 use protocol::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,21 @@ pub struct Lead {
     pub thing: Option<String>,
     /// What is searched for.
     pub search: Option<String>,
+    /// A run, and the op after which it is shown.
+    pub moment: Option<(RunId, u64)>,
+}
+
+/// A run that is shown as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The run.
+    pub run_id: RunId,
+    /// The op after which it is shown.
+    pub seq: u64,
+    /// Its last op.
+    pub last: u64,
+    /// What stands out in it.
+    pub marks: Vec<Mark>,
 }
 
 /// The most hits that a page lists.
@@ -122,7 +137,7 @@ pub struct PageStatus(pub Arc<dyn Fn(u16) + Send + Sync>);
 /// Which sessions are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionQuery {
-    /// Words to be found in titles and prompts.
+    /// Words to be found in titles, prompts and what was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Only sessions in this state.
@@ -203,6 +218,9 @@ pub struct SessionPage {
     /// What was found for the words in the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
+    /// The run that is shown as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// What can be started.
     pub setup: Setup,
 }

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_navigate, use_params_map, use_query_map};
-use protocol::id::NodeId;
+use protocol::id::{NodeId, RunId};
 
 use super::not_found::ProblemPage;
 use crate::content::block_list::Place;
@@ -28,6 +28,7 @@ use crate::shell::composer::{Composer, Sending, Target};
 use crate::shell::connection::StreamProblems;
 use crate::shell::focus::Arrival;
 use crate::shell::keys::{Keyboard, Page};
+use crate::shell::replay::{ReplayBar, Replaying, is_replaying};
 use crate::shell::scroll::{Follow, FollowButton};
 use crate::shell::status_chip::Announcements;
 use crate::shell::topbar::SessionTopbar;
@@ -55,12 +56,18 @@ pub fn SessionRoute() -> impl IntoView {
         .with_untracked(|query| query.get("q"))
         .filter(|words| !words.trim().is_empty());
     let thing = goal.as_ref().and_then(Goal::thing);
+    let moment = query.with_untracked(|query| {
+        let run: RunId = query.get("run")?.parse().ok()?;
+        Some((run, query.get("at")?.parse().ok()?))
+    });
     let page = load::session(move || {
         let (earlier, thing, search) = (earlier.get(), thing.clone(), search.clone());
+        let moment = moment.clone();
         let lead = Lead {
             earlier,
             thing,
             search,
+            moment,
         };
         (id.get(), lead)
     });
@@ -112,7 +119,11 @@ pub fn Session(
     let since = page.setup.server_now;
     provide_context(Place(page.place.clone().filter(|_| goal.is_none())));
     let found = page.found.clone();
+    let replay = page.replay.clone();
     drop(page);
+    if let Some(replay) = &replay {
+        provide_context(Replaying(replay.run_id.clone()));
+    }
     provide_context(session);
     let selection = selection(session);
     provide_context(selection);
@@ -139,6 +150,11 @@ pub fn Session(
         view! { <FoundList found back/> }
     });
 
+    let bar = replay.and_then(|replay| {
+        let runs = session.runs().into_iter();
+        let run = runs.into_iter().find(|run| *run.run_id() == replay.run_id)?;
+        Some(view! { <ReplayBar replay run session/> })
+    });
     let keys = Page::Session {
         selection,
         follow,
@@ -160,6 +176,7 @@ pub fn Session(
             <TreePanel session/>
             <main class="main" id="main" tabindex="-1">
                 <FindBar find/>
+                {bar}
                 <div
                     class="main__scroll content"
                     tabindex="0"
@@ -173,7 +190,10 @@ pub fn Session(
                             each=move || runs.get()
                             key=|run| run.run_id().clone()
                             children=move |place, run| {
-                                live.follow(&run);
+                                // What is replayed is what was.
+                                if !is_replaying() {
+                                    live.follow(&run);
+                                }
                                 let folded = place.get_untracked() + OPEN_RUNS < count;
                                 let number = Signal::derive(move || place.get() + 1);
                                 view! { <RunView run number folded/> }.into_any()
@@ -184,7 +204,7 @@ pub fn Session(
                 <div class="main__foot">
                     <FollowButton follow/>
                     <StreamProblems/>
-                    <Composer
+                    {(!is_replaying()).then(|| view! { <Composer
                         target=Target::Session(session)
                         setup=session.setup()
                         placeholder
@@ -192,7 +212,7 @@ pub fn Session(
                         rows="1"
                         sending=Sending::new()
                         on_sent=Callback::new(move |()| follow.resume())
-                    />
+                    /> })}
                 </div>
                 <Announcements session/>
             </main>

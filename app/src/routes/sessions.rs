@@ -140,7 +140,7 @@ fn ListBar(query: SessionQuery) -> impl IntoView {
             <label class="field">
                 <Icon icon=IconName::Search small=true/>
                 <span class="sr-only">"Search sessions"</span>
-                <input type="search" name="q" placeholder="Search titles and prompts" value=query.search.clone()/>
+                <input type="search" name="q" placeholder="Search titles, prompts, content" value=query.search.clone()/>
             </label>
             <div class="seg" role="group" aria-label="Filter by state">{filters}</div>
         </leptos_router::components::Form>

@@ -3,7 +3,9 @@
 use leptos::prelude::*;
 
 use super::connection::ConnectionTag;
+use super::export::ExportMenu;
 use super::keys::KeysButton;
+use super::replay::is_replaying;
 use super::status_chip::StatusChip;
 use super::stop::StopButton;
 use crate::data::session_store::SessionStore;
@@ -52,10 +54,11 @@ pub fn SessionTopbar(
                 <Brand/>
                 <span class="topbar__sep" aria-hidden="true">"/"</span>
                 <h1 class="topbar__title">{dynamic(move || session.title())}</h1>
-                <StatusChip session/>
+                {(!is_replaying()).then(|| view! { <StatusChip session/> })}
                 <ConnectionTag/>
                 <span class="topbar__gap"></span>
-                <StopButton session/>
+                {(!is_replaying()).then(|| view! { <StopButton session/> })}
+                <ExportMenu session/>
                 <button
                     type="button"
                     class="btn btn--quiet btn--icon only-narrow"

@@ -62,6 +62,7 @@ fn session(script: &Script) -> SessionStore {
         snapshots: vec![snapshot],
         place: None,
         found: None,
+        replay: None,
         setup: Setup::default(),
     })
 }

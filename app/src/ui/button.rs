@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
+use super::alone::is_alone;
 use super::dynamic::{dynamic, handler};
 use super::icon::{Icon, IconName};
 
@@ -140,18 +141,20 @@ pub fn CopyButton(
         Some(false) => IconName::StateFailed,
     });
     let clicked = move |_: MouseEvent| copy(&text(), outcome);
-    view! {
-        <button
-            type="button"
-            class=class(ButtonKind::Quiet, true, icon_only)
-            aria-label=dynamic(move || icon_only.then(words))
-            title=dynamic(move || icon_only.then(words))
-            on:click=clicked
-        >
-            <Icon icon=shown_icon small=!icon_only/>
-            {dynamic(move || (!icon_only).then(words))}
-        </button>
-    }
+    (!is_alone()).then(|| {
+        view! {
+            <button
+                type="button"
+                class=class(ButtonKind::Quiet, true, icon_only)
+                aria-label=dynamic(move || icon_only.then(words))
+                title=dynamic(move || icon_only.then(words))
+                on:click=clicked
+            >
+                <Icon icon=shown_icon small=!icon_only/>
+                {dynamic(move || (!icon_only).then(words))}
+            </button>
+        }
+    })
 }
 
 #[cfg(feature = "hydrate")]

@@ -12,5 +12,6 @@ mod fuzz;
 mod history;
 mod ops;
 mod properties;
+mod retold;
 mod support;
 mod window;

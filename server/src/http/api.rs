@@ -4,8 +4,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::any;
 use protocol::api::{
-    CreateRun, CreateSession, HighlightText, Highlighted, NodeRecord, RunCreated, RunDigest, SessionCreated,
-    SessionList, SessionSummary, TranscriptSummary,
+    CreateRun, CreateSession, HighlightText, Highlighted, ImportAnswer, NodeRecord, RunCreated, RunDigest,
+    RunMarks, SessionCreated, SessionList, SessionSummary, TranscriptSummary,
 };
 use protocol::frame::{ClientFrame, ServerFrame};
 use protocol::op::Entry;
@@ -14,7 +14,7 @@ use protocol::snapshot::Snapshot;
 
 use super::error::ApiError;
 use super::openapi::{Call, document};
-use super::{AppState, highlight, nodes, runs, search, sessions, stream, transcripts};
+use super::{AppState, exchange, highlight, nodes, runs, search, sessions, stream, transcripts};
 
 /// Every call below `/api`.
 pub(super) fn calls() -> Vec<Call> {
@@ -94,6 +94,29 @@ pub(super) fn calls() -> Vec<Call> {
         )
         .query::<runs::OpsParameters>()
         .answers_lines::<Entry>(StatusCode::OK),
+        Call::get(
+            "/api/runs/{run}/marks",
+            runs::marks,
+            "readMarks",
+            "What stands out in a run, by op: attempts, calls, stalls, notices.",
+        )
+        .answers::<RunMarks>(StatusCode::OK),
+        Call::get(
+            "/api/runs/{run}/export",
+            exchange::export,
+            "exportRun",
+            "The whole record of a run: JSON lines that can be imported again, Markdown, or one HTML page.",
+        )
+        .query::<exchange::ExportParameters>()
+        .answers_text(StatusCode::OK, "application/x-ndjson"),
+        Call::post(
+            "/api/import",
+            exchange::import,
+            "importRecord",
+            "Takes in a record: an export, a legacy record, or what another program keeps. Repeating it is harmless.",
+        )
+        .takes_file()
+        .answers::<ImportAnswer>(StatusCode::OK),
         Call::post(
             "/api/runs/{run}/cancel",
             runs::cancel,

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use protocol::api::Problem;
 
+use crate::exchange::import::ImportError;
 use crate::run::{ReopenError, SubmitError};
 use crate::store::StoreError;
 use crate::store::sessions::InvalidPlace;
@@ -61,6 +62,15 @@ pub enum ApiError {
     /// A transcript that still grows is beside the server that executes the run.
     #[error("Another server executes this run, and its transcripts are there until it is over.")]
     TranscriptElsewhere,
+    /// A run is too large for one page.
+    #[error("The run has more than {} MiB of text, too much for one page: export it as JSON or Markdown.", most / 1024 / 1024)]
+    LargePage {
+        /// Bytes that a page may have.
+        most: u64,
+    },
+    /// A file was not imported.
+    #[error("{0}")]
+    Import(ImportError),
     /// A call that the provider runs cannot be stopped alone.
     #[error("The provider runs this call: only the whole run can be stopped.")]
     ProvidersCall,
@@ -126,6 +136,16 @@ impl ApiError {
             Self::Reopen(ReopenError::NotLast) => (StatusCode::CONFLICT, "not_the_last_run"),
             Self::Reopen(ReopenError::NotOver) => (StatusCode::CONFLICT, "run_not_over"),
             Self::TranscriptElsewhere => (StatusCode::CONFLICT, "transcript_elsewhere"),
+            Self::LargePage { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "run_too_large"),
+            Self::Reopen(ReopenError::Imported) => (StatusCode::CONFLICT, "imported_run"),
+            Self::Import(ImportError::Unknown(_)) => (StatusCode::UNPROCESSABLE_ENTITY, "not_a_record"),
+            Self::Import(ImportError::Version(_)) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_version"),
+            Self::Import(ImportError::TooLong) => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_long"),
+            Self::Import(ImportError::Busy(_)) => (StatusCode::CONFLICT, "import_goes_on"),
+            Self::Import(ImportError::Differs(_) | ImportError::Taken { .. }) => {
+                (StatusCode::CONFLICT, "record_differs")
+            }
+            Self::Import(ImportError::Read(_)) => (StatusCode::BAD_REQUEST, "body_cut_off"),
             Self::ProvidersCall => (StatusCode::CONFLICT, "providers_call"),
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
@@ -135,9 +155,10 @@ impl ApiError {
             }
             Self::SlowSearch => (StatusCode::SERVICE_UNAVAILABLE, "search_took_too_long"),
             Self::Transcript(_) => (StatusCode::INTERNAL_SERVER_ERROR, "transcript_unreadable"),
-            Self::Submit(SubmitError::Store(_)) | Self::Reopen(ReopenError::Store(_)) | Self::Internal(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "internal")
-            }
+            Self::Submit(SubmitError::Store(_))
+            | Self::Reopen(ReopenError::Store(_))
+            | Self::Import(ImportError::Store(_))
+            | Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         }
     }
 
@@ -146,9 +167,9 @@ impl ApiError {
         let (status, code) = self.table();
         let detail = match self {
             // What the database says is not for the asker.
-            Self::Submit(SubmitError::Store(_)) | Self::Reopen(ReopenError::Store(_)) => {
-                Self::Internal(String::new()).to_string()
-            }
+            Self::Submit(SubmitError::Store(_))
+            | Self::Reopen(ReopenError::Store(_))
+            | Self::Import(ImportError::Store(_)) => Self::Internal(String::new()).to_string(),
             _ => self.to_string(),
         };
         Problem {
@@ -179,6 +200,12 @@ impl From<ReopenError> for ApiError {
     }
 }
 
+impl From<ImportError> for ApiError {
+    fn from(error: ImportError) -> Self {
+        Self::Import(error)
+    }
+}
+
 impl From<InvalidPlace> for ApiError {
     fn from(error: InvalidPlace) -> Self {
         Self::Invalid(error.to_string())
@@ -195,6 +222,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         match &self {
             Self::Internal(error) => tracing::error!(%error, "a call failed"),
+            Self::Import(ImportError::Store(error)) => {
+                tracing::error!(%error, "a record could not be imported");
+            }
             Self::Submit(SubmitError::Store(error)) => tracing::error!(%error, "a run could not be created"),
             _ => {}
         }

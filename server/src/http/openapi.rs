@@ -34,6 +34,7 @@ enum Detail {
     Query(Schema),
     Header(&'static str, &'static str),
     Body(Schema),
+    File,
     Answer(StatusCode, &'static str, Option<Schema>),
     Ranged(&'static str),
     Frames(Schema, Schema),
@@ -97,6 +98,11 @@ impl Call {
         self.with(Detail::Body(schema_of::<T>))
     }
 
+    /// A file as its body.
+    pub(super) fn takes_file(self) -> Self {
+        self.with(Detail::File)
+    }
+
     /// An answer in JSON.
     pub(super) fn answers<T: JsonSchema>(self, status: StatusCode) -> Self {
         self.with(Detail::Answer(status, "application/json", Some(schema_of::<T>)))
@@ -150,6 +156,11 @@ impl Call {
                 Detail::Body(schema) => {
                     operation["requestBody"] = json!({
                         "required": true, "content": { "application/json": { "schema": schema(generator) } },
+                    });
+                }
+                Detail::File => {
+                    operation["requestBody"] = json!({
+                        "required": true, "content": { "application/octet-stream": { "schema": {} } },
                     });
                 }
                 Detail::Answer(status, media_type, schema) => {

@@ -1,8 +1,8 @@
 //! The port through which the page gets its data while it is rendered on the server.
 
 use app::data::port::{
-    DataPort, Earlier, FOUND, Found, Lead, PortFuture, SessionPage, SessionQuery, SessionsPage, WINDOW,
-    window_of,
+    DataPort, Earlier, FOUND, Found, Lead, PortFuture, Replay, SessionPage, SessionQuery, SessionsPage,
+    WINDOW, window_of,
 };
 use protocol::fold::RunState;
 use protocol::id::SessionId;
@@ -51,6 +51,21 @@ async fn read(state: &AppState, session: SessionId, lead: Lead) -> Result<Sessio
     } else if let Some(thing) = &lead.thing {
         place = add_thing(state, &mut snapshots, thing).await?;
     }
+    let mut replay = None;
+    if let Some((run_id, seq)) = &lead.moment
+        && let Some(snapshot) = snapshots
+            .iter_mut()
+            .find(|snapshot| snapshot.run.run_id == *run_id)
+    {
+        *snapshot = runs::load_moment(state, run_id, *seq, true).await?;
+        let told = runs::load_marks(state, run_id).await?;
+        replay = Some(Replay {
+            run_id: told.run_id,
+            seq: snapshot.seq,
+            last: told.last,
+            marks: told.marks,
+        });
+    }
     let found = match &lead.search {
         Some(query) => {
             let answer = search::find(state, &session, query, None, FOUND).await;
@@ -63,6 +78,7 @@ async fn read(state: &AppState, session: SessionId, lead: Lead) -> Result<Sessio
         snapshots,
         place,
         found,
+        replay,
         setup: sessions::setup_of(state),
     })
 }

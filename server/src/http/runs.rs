@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
-use protocol::api::{CreateRun, RunCreated, RunDigest};
+use protocol::PREVIEW_BYTES;
+use protocol::api::{CreateRun, RunCreated, RunDigest, RunMarks};
 use protocol::id::{AttemptId, NodeId, RunId, SessionId};
 use protocol::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -53,6 +54,14 @@ pub(super) async fn snapshot(
     Id(run_id): Id<RunId>,
     Query(parameters): Query<SnapshotParameters>,
 ) -> Result<Json<Snapshot>, ApiError> {
+    if let Some(seq) = parameters.at {
+        if parameters.attempt.is_some() || parameters.before.is_some() {
+            let detail = "`at` names a moment of the whole run: `attempt` and `before` do not go with it.";
+            return Err(ApiError::Invalid(detail.to_owned()));
+        }
+        let is_window = parameters.window.is_some();
+        return Ok(Json(load_moment(&state, &run_id, seq, is_window).await?));
+    }
     let place = match (parameters.attempt, parameters.before) {
         (None, None) => return Ok(Json(load_snapshot(&state, &run_id, parameters.window).await?)),
         (Some(attempt_id), Some(before)) => Earlier { attempt_id, before },
@@ -78,6 +87,8 @@ pub(super) struct SnapshotParameters {
     attempt: Option<AttemptId>,
     /// The index after the last block that is asked for.
     before: Option<u32>,
+    /// The op after which the run is shown as it was then; of longer texts a beginning where there is a `window`.
+    at: Option<u64>,
 }
 
 /// The most blocks that are asked for at once.
@@ -97,6 +108,42 @@ pub(super) async fn load_snapshot(
     let mut snapshot = snapshot.ok_or_else(|| ApiError::not_found("run", run_id))?;
     snapshot.streams = state.execution.hub().streams(run_id);
     Ok(snapshot)
+}
+
+/// The snapshot of a run as it was after an op; of longer texts a beginning, where it is one for a page.
+pub(super) async fn load_moment(
+    state: &AppState,
+    run_id: &RunId,
+    seq: u64,
+    is_window: bool,
+) -> Result<Snapshot, ApiError> {
+    let moment = state.execution.store().state_at(run_id, seq).await?;
+    let mut snapshot = moment
+        .ok_or_else(|| ApiError::not_found("run", run_id))?
+        .to_snapshot();
+    if is_window {
+        snapshot.shorten(PREVIEW_BYTES);
+    }
+    Ok(snapshot)
+}
+
+/// `GET /api/runs/{run}/marks`
+pub(super) async fn marks(
+    State(state): State<AppState>,
+    Id(run_id): Id<RunId>,
+) -> Result<Json<RunMarks>, ApiError> {
+    Ok(Json(load_marks(&state, &run_id).await?))
+}
+
+/// What stands out in a run.
+pub(super) async fn load_marks(state: &AppState, run_id: &RunId) -> Result<RunMarks, ApiError> {
+    let store = state.execution.store();
+    let last = store.last_seq(run_id).await?;
+    Ok(RunMarks {
+        run_id: run_id.clone(),
+        last: last.ok_or_else(|| ApiError::not_found("run", run_id))?,
+        marks: store.marks_of(run_id).await?,
+    })
 }
 
 /// The blocks before a place; none when the run has no such attempt.

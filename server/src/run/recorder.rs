@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::commit::frames;
+pub(crate) use self::commit::{forget, frames};
 use self::pending::Pending;
 use super::hub::{Channel, Hub, Ownership};
 use crate::clock::SharedClock;

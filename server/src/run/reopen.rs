@@ -41,6 +41,9 @@ pub enum ReopenError {
     /// It executes.
     #[error("The run has not ended yet. Stop it first, or wait for its end.")]
     NotOver,
+    /// It is history.
+    #[error("This run was imported: it is shown as it was, and does not go on.")]
+    Imported,
     /// The database does not say.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -62,6 +65,7 @@ impl Execution {
             }
             Reopening::Active => Ok(()),
             Reopening::Refused(_) | Reopening::NotLast => Err(ReopenError::NothingToResume),
+            Reopening::Imported => Err(ReopenError::Imported),
             Reopening::NoSuchRun => Err(ReopenError::NoSuchRun(run_id.clone())),
         }
     }
@@ -96,6 +100,7 @@ impl Execution {
             }
             Reopening::Refused(_) => Err(ReopenError::NotOver),
             Reopening::NotLast => Err(ReopenError::NotLast),
+            Reopening::Imported => Err(ReopenError::Imported),
             Reopening::NoSuchRun => Err(ReopenError::NoSuchRun(run_id)),
         }
     }

@@ -14,7 +14,7 @@ use protocol::op::{Entry, Op, Withheld};
 use sqlx::PgConnection;
 
 use super::rows::AsJson;
-use super::{StoreError, content};
+use super::{StoreError, content, words};
 use protocol::state::{AttemptReason, Channel, RunStatus};
 
 /// What one run adds in one transaction.
@@ -219,7 +219,10 @@ async fn project_change(
     match change {
         Change::Run => upsert::run(connection, state, entry.at, began).await,
         Change::MessageAdded(id) | Change::Message(id) => match state.message(id) {
-            Some(message) => upsert::message(connection, run_id, entry.seq, message).await,
+            Some(message) => {
+                upsert::message(connection, run_id, entry.seq, message).await?;
+                words::index(connection, run_id, id.as_str(), &message.text).await
+            }
             None => Ok(()),
         },
         Change::NodeAdded(id) | Change::Node(id) => project_node(connection, state, lengths, entry, id).await,
@@ -237,7 +240,8 @@ async fn project_change(
                             subject: id.as_str(),
                             channel: CONTENT,
                         };
-                        project_text(connection, lengths, place, &text.text, true).await
+                        project_text(connection, lengths, place, &text.text, true).await?;
+                        words::index(connection, run_id, id.as_str(), &text.text).await
                     }
                     _ => Ok(()),
                 }

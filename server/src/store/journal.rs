@@ -49,3 +49,13 @@ pub async fn size_after(
     .await?;
     Ok((ops as u64, bytes as u64))
 }
+
+/// How many of the ops up to `end` there are.
+pub async fn count_to(executor: impl PgExecutor<'_>, run_id: &RunId, end: u64) -> Result<u64, StoreError> {
+    let (count,): (i64,) = sqlx::query_as("select count(*) from ops where run_id = $1 and seq <= $2")
+        .bind(run_id.as_str())
+        .bind(i64::try_from(end).unwrap_or(i64::MAX))
+        .fetch_one(executor)
+        .await?;
+    Ok(count as u64)
+}

@@ -3,6 +3,8 @@
 //! A run that is over and has a wish to go on (`store::reopen`) stands in the queue too, in the place of its session's
 //! order.
 //!
+//! Imported runs are never claimed.
+//!
 //! A claim adds one to `generation`; whoever writes with an older one is refused by `batch::write`. Leases end by the
 //! database's clock, which all servers share.
 
@@ -70,9 +72,10 @@ impl Store {
              where run_id = (
                  select run_id from runs r
                  where (status = 'queued' or reopen is not null and status not in ('running', 'waiting'))
+                     and imported is null
                      and (lease_expires_at is null or lease_expires_at < now())
                      and not exists (select 1 from runs other where other.session_id = r.session_id
-                         and other.run_id <> r.run_id
+                         and other.run_id <> r.run_id and other.imported is null
                          and (other.ordinal < r.ordinal
                                  and (other.status in ('queued', 'running', 'waiting') or other.reopen is not null)
                              or other.status in ('running', 'waiting')
@@ -93,7 +96,7 @@ impl Store {
         let row: Option<ClaimRow> = sqlx::query_as(
             "update runs set owner = $1, generation = generation + 1,
                  lease_expires_at = now() + make_interval(secs => $2)
-             where run_id = $3 and status = 'queued' and (lease_expires_at is null or lease_expires_at < now())
+             where run_id = $3 and status = 'queued' and imported is null and (lease_expires_at is null or lease_expires_at < now())
              returning run_id, generation, reopen",
         )
         .bind(owner)
@@ -112,7 +115,8 @@ impl Store {
                  select run_id, lease_expires_at - case when owner is null then interval '0' else make_interval(secs => $2) end
                      as last_seen
                  from runs
-                 where status in ('running', 'waiting') and (lease_expires_at is null or lease_expires_at < now())
+                 where status in ('running', 'waiting') and imported is null
+                     and (lease_expires_at is null or lease_expires_at < now())
                  order by created_at, run_id for update skip locked limit 1)
              update runs set owner = $1, generation = generation + 1,
                  lease_expires_at = now() + make_interval(secs => $2)

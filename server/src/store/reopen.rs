@@ -54,6 +54,8 @@ pub enum Reopening {
     Refused(RunStatus),
     /// A later run of the session follows on it.
     NotLast,
+    /// It was executed elsewhere and imported.
+    Imported,
     /// There is no such run.
     NoSuchRun,
 }
@@ -69,19 +71,22 @@ impl Store {
         at: i64,
     ) -> Result<Reopening, StoreError> {
         let mut transaction = self.pool().begin().await?;
-        let row: Option<(String, bool, bool)> = sqlx::query_as(
+        let row: Option<(String, bool, bool, bool)> = sqlx::query_as(
             "select status, reopen is not null, exists (select 1 from runs later
-                 where later.session_id = runs.session_id and later.ordinal > runs.ordinal)
+                 where later.session_id = runs.session_id and later.ordinal > runs.ordinal), imported is not null
              from runs where run_id = $1 for update",
         )
         .bind(run_id.as_str())
         .fetch_optional(&mut *transaction)
         .await?;
-        let Some((word, is_pending, has_later)) = row else {
+        let Some((word, is_pending, has_later, is_imported)) = row else {
             return Ok(Reopening::NoSuchRun);
         };
         let status = RunStatus::from_word(&word)
             .ok_or_else(|| StoreError::row("runs", run_id, format!("unknown status {word:?}")))?;
+        if is_imported {
+            return Ok(Reopening::Imported);
+        }
         if is_pending {
             return Ok(Reopening::Accepted);
         }

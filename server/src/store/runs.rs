@@ -88,7 +88,7 @@ impl Store {
         sqlx::query(
             "insert into runs (run_id, session_id, ordinal, status, prompt_start, provider, model, idempotency_key, created_at,
                  on_interruption)
-             values ($1, $2, (select count(*) from runs where session_id = $2), $3, $4, $5, $6, $7, $8, $9)",
+             values ($1, $2, (select coalesce(max(ordinal) + 1, 0) from runs where session_id = $2), $3, $4, $5, $6, $7, $8, $9)",
         )
         .bind(run.run_id.as_str())
         .bind(run.session_id.as_str())
@@ -197,6 +197,25 @@ impl Store {
         .await?;
         row.map(|(id,)| id.parse().map_err(|error| StoreError::row("runs", &id, error)))
             .transpose()
+    }
+
+    /// A run without its closed texts: what there is, and how long it is. None when there is no such run.
+    pub async fn load_outline(&self, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
+        let mut transaction = self.moment().await?;
+        let state = outline(&mut transaction, run_id).await?;
+        transaction.commit().await?;
+        Ok(state)
+    }
+
+    /// How many bytes of closed text a run has.
+    pub async fn content_bytes(&self, run_id: &RunId) -> Result<u64, StoreError> {
+        let (bytes,): (i64,) = sqlx::query_as(
+            "select coalesce(sum(octet_length(bytes)), 0)::bigint from content_parts where run_id = $1",
+        )
+        .bind(run_id.as_str())
+        .fetch_one(self.pool())
+        .await?;
+        Ok(bytes as u64)
     }
 
     /// The digest of a run, from the hashes in its rows; none when there is no such run.

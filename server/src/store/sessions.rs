@@ -22,7 +22,7 @@ pub const MOST_CHANGED: i64 = 200;
 /// Which sessions a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Words that the title or a prompt holds, without regard to case.
+    /// What the title or a prompt holds, without regard to case, or words that were said.
     pub search: Option<String>,
     /// Only sessions whose last run is in one of these states.
     pub statuses: Vec<RunStatus>,
@@ -135,11 +135,15 @@ impl Store {
                 .replace('\0', "");
             format!("%{escaped}%")
         });
+        let said = filter.search.as_deref().map(|words| words.replace('\0', ""));
         let mut rows = sqlx::query(
             "select * from sessions s
              where (updated_at, session_id) < ($1, $2)
                  and ($3::text is null or title ilike $3
-                     or exists (select 1 from runs r where r.session_id = s.session_id and r.prompt_start ilike $3))
+                     or exists (select 1 from runs r where r.session_id = s.session_id and r.prompt_start ilike $3)
+                     or session_id in (select r.session_id from words w join runs r using (run_id) where w.words @@ (
+                         select case when numnode(q) > 0 then (q::text || ':*')::tsquery else q end
+                         from plainto_tsquery('simple', $6) q)))
                  and (cardinality($4::text[]) = 0
                      or (select status from runs r where r.session_id = s.session_id
                          order by (status in ('running', 'waiting', 'queued')) desc, ordinal desc limit 1) = any($4))
@@ -150,6 +154,7 @@ impl Store {
         .bind(pattern)
         .bind(statuses)
         .bind(PAGE + 1)
+        .bind(said)
         .fetch_all(self.pool())
         .await?;
         let more = rows.len() as i64 > PAGE;

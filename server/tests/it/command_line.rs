@@ -248,6 +248,63 @@ async fn verify_of_a_run_that_does_not_exist_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_leaves_by_export_and_comes_into_another_database_by_import() {
+    let server = TestServer::start().await;
+    let seen = server.finish("Call several tools at once", "anthropic").await;
+    let other = TestDatabase::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &'static str, arguments: Vec<String>, database: &PgConnectOptions| {
+        let mut command = command(folder.path());
+        command
+            .arg(name)
+            .args(arguments)
+            .env("DATABASE_URL", url(database));
+        ran(command)
+    };
+    let id = seen.run().run_id.to_string();
+    let (code, file, stderr) = run("export", vec![id.clone()], &server.database.options).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, words, _) = run(
+        "export",
+        vec![id.clone(), "--format".to_owned(), "markdown".to_owned()],
+        &server.database.options,
+    )
+    .await;
+    assert!(code == Some(0) && words.contains("## Prompt"), "{words}");
+    let path = folder.path().join("run.ndjson");
+    std::fs::write(&path, file).unwrap();
+    let path = path.display().to_string();
+    let (code, stdout, stderr) = run("import", vec![path.clone()], &other.options).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains(&format!("run     {id} imported\n")), "{stdout}");
+    assert!(
+        stdout.contains(&format!("digest  {}\n", digest(&seen))),
+        "{stdout}"
+    );
+    let (_, stdout, _) = run("import", vec![path], &other.options).await;
+    assert!(stdout.contains("was here already"), "{stdout}");
+    let (code, stdout, _) = run("verify", vec![id], &other.options).await;
+    assert_eq!(code, Some(0), "{stdout}");
+
+    let (code, _, stderr) = run(
+        "export",
+        vec!["run_0000000000000000000000".to_owned()],
+        &other.options,
+    )
+    .await;
+    assert!(code == Some(1) && stderr.contains("there is no run"), "{stderr}");
+    let nonsense = folder.path().join("nonsense");
+    std::fs::write(&nonsense, "a,b").unwrap();
+    let (code, _, stderr) = run("import", vec![nonsense.display().to_string()], &other.options).await;
+    assert!(
+        code == Some(1) && stderr.contains("no record that can be imported"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = run("import", vec!["/nowhere".to_owned()], &other.options).await;
+    assert!(code == Some(1) && stderr.contains("/nowhere"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_key_in_the_configuration_ends_the_start_with_file_key_and_what_is_expected() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("runloom.toml");

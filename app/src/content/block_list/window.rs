@@ -166,6 +166,15 @@ impl Window {
         }
     }
 
+    /// Everything, however much it is.
+    pub(super) fn all(chunks: &[Chunk], gaps: &[LeftOut]) -> Self {
+        Self {
+            items: items(chunks, gaps),
+            is_newest: true,
+            ..Self::default()
+        }
+    }
+
     /// Whether the block of an index is in the page.
     pub(super) fn holds(&self, index: u32) -> bool {
         let mut chunks = self.items.iter().filter(|item| !item.is_gap());

@@ -17,6 +17,7 @@ use crate::content::views::{Answer, Draw, Drawing, Form, Shape, ansi};
 #[cfg(feature = "hydrate")]
 use crate::data::guide::Guide;
 use crate::data::run_store::{Piece, RunStore};
+use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
 use crate::ui::{CopyButton, format};
 
@@ -35,6 +36,11 @@ pub fn OutputSection(
 ) -> impl IntoView {
     // Whether the text is shown as it came, though there is a view of it.
     let is_raw = RwSignal::new(false);
+    let most = if is_alone() {
+        (usize::MAX, usize::MAX)
+    } else {
+        STEP
+    };
     #[cfg(feature = "hydrate")]
     {
         let (guide, subject) = (Guide::use_context(), node_id.to_string());
@@ -51,7 +57,7 @@ pub fn OutputSection(
             for piece in [channel, Channel::Arguments] {
                 run.track(Piece::Output(node_id.clone(), piece));
             }
-            run.node(&node_id, |node| Shown::of(node, channel, is_raw.get(), STEP))
+            run.node(&node_id, |node| Shown::of(node, channel, is_raw.get(), most))
                 .flatten()
                 .unwrap_or_else(|| Shown::nothing(channel))
         })
@@ -85,7 +91,7 @@ pub fn OutputSection(
         view! { <CopyButton label icon_only=true text/> }
     });
     let raw_button = dynamic_view(move || {
-        has_view.get().then(|| {
+        (has_view.get() && most == STEP).then(|| {
             view! {
                 <button
                     type="button"

@@ -240,7 +240,7 @@ impl Task {
 }
 
 /// What is closed and saved is not needed here any more: of a long text a beginning stays.
-fn forget(state: &mut RunState, change: &Change) {
+pub(crate) fn forget(state: &mut RunState, change: &Change) {
     match change {
         Change::Block(block) => state.shorten_block(block, PREVIEW_BYTES),
         Change::Node(node) if state.node(node).is_some_and(|node| node.state.end().is_some()) => {
