@@ -33,6 +33,9 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// The id of the demo provider and of its model.
 const DEMO: &str = "demo";
 
+/// The one that goes on where the first stalls: the same simulator.
+const DEMO_SPARE: &str = "demo-spare";
+
 /// Serves until `stop` is cancelled. Says on the log where it listens.
 pub async fn serve(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
     serve_and_tell(config, stop, |_| {}).await
@@ -179,28 +182,31 @@ async fn start_demo(
             tracing::error!(%error, "the demo provider has stopped");
         }
     });
-    config.providers.push(ProviderConfig {
-        id: DEMO.to_owned(),
-        kind: ProviderKind::Anthropic,
-        base_url: format!("http://{address}"),
-        api_key: None,
-        models: vec![ModelConfig {
-            id: DEMO.to_owned(),
-            class: ModelClass::Thinking,
-            context: 200_000,
-            max_tokens: None,
-            price: None,
+    // Two, so that one can take the place of the other.
+    for id in [DEMO, DEMO_SPARE] {
+        config.providers.push(ProviderConfig {
+            id: id.to_owned(),
+            kind: ProviderKind::Anthropic,
+            base_url: format!("http://{address}"),
+            api_key: None,
+            models: vec![ModelConfig {
+                id: DEMO.to_owned(),
+                class: ModelClass::Thinking,
+                context: 200_000,
+                max_tokens: None,
+                price: None,
+                stall: StallConfig::default(),
+            }],
             stall: StallConfig::default(),
-        }],
-        stall: StallConfig::default(),
-        reasoning: protocol::state::Retention::Saved,
-    });
-    let role = ModelRef {
-        provider_id: DEMO.to_owned(),
-        model: DEMO.to_owned(),
-    };
-    config.roles.chat.push(role.clone());
-    config.roles.inner.push(role);
+            reasoning: protocol::state::Retention::Saved,
+        });
+        let role = ModelRef {
+            provider_id: id.to_owned(),
+            model: DEMO.to_owned(),
+        };
+        config.roles.chat.push(role.clone());
+        config.roles.inner.push(role);
+    }
     Ok(simulator)
 }
 

@@ -278,14 +278,11 @@ fn activity_words(stream: &protocol::model::StreamState, clock: PageClock) -> St
             .concat()
         }
         StreamActivity::Rotating => {
-            format!(
-                "moved{}",
-                stream
-                    .to
-                    .as_ref()
-                    .map(|to| format!(" to {to}"))
-                    .unwrap_or_default()
-            )
+            let to = stream.to.as_deref().unwrap_or("another provider");
+            match until().filter(|wait| *wait > 0) {
+                Some(wait) => format!("moves to {to} in {}", format::duration(wait)),
+                None => format!("moved to {to}"),
+            }
         }
         StreamActivity::Settled => "settled".to_owned(),
     }
