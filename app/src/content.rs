@@ -6,6 +6,7 @@
 pub mod attempt;
 pub mod block;
 pub mod block_list;
+pub mod calls;
 pub mod gap;
 pub mod go_on;
 pub mod group;

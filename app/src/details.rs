@@ -6,16 +6,16 @@ use leptos::prelude::*;
 use protocol::id::NodeId;
 use protocol::state::{Executor, NodeKind};
 
+use crate::content::calls::Calls;
 use crate::content::io::IoSections;
 use crate::content::llm_node_content::LlmNodeContent;
 use crate::content::scope::Scope;
-use crate::content::tool_row::child_view;
 use crate::content::{registry, words};
 use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::run_store::RunStore;
 use crate::data::selection::Selection;
 use crate::data::session_store::SessionStore;
-use crate::ui::dynamic::{dynamic_list, dynamic_view, handler, memo};
+use crate::ui::dynamic::{dynamic_view, handler, memo};
 use crate::ui::{Button, Icon, IconName, StateKind, StateMark};
 
 /// The most characters of a name.
@@ -156,12 +156,9 @@ fn CallDetails(run: RunStore, node_id: NodeId) -> impl IntoView {
         let (run, node_id) = (run.clone(), node_id.clone());
         memo(move || run.children(&node_id))
     };
-    let within = run.clone();
     view! {
-        <div class="sheet"><IoSections run node_id/></div>
-        <div class="llm">
-            {dynamic_list(move || children.get(), Clone::clone, move |child| child_view(within.clone(), child, 0))}
-        </div>
+        <div class="sheet"><IoSections run=run.clone() node_id/></div>
+        <div class="llm"><Calls run children depth=0/></div>
     }
 }
 

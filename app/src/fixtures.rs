@@ -14,6 +14,7 @@ mod marks;
 mod opened;
 pub mod page;
 mod panels;
+mod programs;
 mod runs;
 pub mod script;
 mod stand;
@@ -91,6 +92,7 @@ pub const FIXTURES: &[Fixture] = &[
     sheet("rows", "Rows of tools, in every state", calls::rows),
     sheet("rows-odd", "Rows that lack something", calls::odd),
     sheet("groups", "Calls that run together", calls::groups),
+    sheet("programs", "Programs and their calls", programs::programs),
     sheet("views", "What tools were given and gave back", opened::views),
     sheet("ends", "Calls that ended in any way, opened", opened::ends),
     sheet("large", "Long outputs and long texts", opened::large),

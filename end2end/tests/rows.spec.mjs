@@ -12,7 +12,7 @@ const WIDE = { viewport: { width: 1440, height: 1400 } };
 const KINDS = ["edit", "write", "shell", "web", "code", "model"];
 // How they end: the text to edit is not there, a file is written, and there is no shell, no such address, no programs, no
 // such model.
-const ENDS = ["failed", "succeeded", "not_run", "not_run", "not_run", "failed"];
+const ENDS = ["failed", "succeeded", "not_run", "not_run", "succeeded", "failed"];
 
 const tools = (page) => page.locator('#main [data-block-kind="tool_ref"]');
 

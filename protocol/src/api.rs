@@ -87,6 +87,34 @@ pub struct CreateRun {
     /// What becomes of the run when the server that executes it goes away; the configured policy when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_interruption: Option<InterruptionPolicy>,
+    /// How models call the tools; the configured mode when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_mode: Option<ToolMode>,
+}
+
+/// How models call the tools of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ToolMode {
+    /// Each by itself.
+    Native,
+    /// From programs only, by `run_code`.
+    Code,
+    /// Both ways.
+    #[default]
+    Both,
+}
+
+impl ToolMode {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Code => "code",
+            Self::Both => "both",
+        }
+    }
 }
 
 /// What becomes of a run whose owner goes away in the middle of it.

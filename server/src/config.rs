@@ -17,9 +17,12 @@ mod stall;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use protocol::api::ToolMode;
 use protocol::state::Retention;
 
 use crate::provider::{Endpoint, ProviderKind, Secret};
+use crate::tool::CodeLimits;
+use crate::tool::mcp::McpServerConfig;
 
 pub use error::ConfigError;
 pub use recovery::{Recovery, RetryPolicy};
@@ -44,6 +47,8 @@ pub struct Config {
     pub recovery: Recovery,
     /// Tools that reach further than the workspace.
     pub tools: ToolsConfig,
+    /// MCP servers whose tools models may call.
+    pub mcp_servers: Vec<McpServerConfig>,
     /// No provider is configured: the built-in simulator serves as `demo`.
     pub demo: bool,
     /// What a person should know about this configuration although it is not wrong; to be logged at start.
@@ -153,6 +158,10 @@ impl std::fmt::Display for ModelRef {
 /// Which of the tools that reach further than the workspace there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolsConfig {
+    /// How models call tools, where a run does not say.
+    pub mode: ToolMode,
+    /// `run_code`, which runs programs that call the others.
+    pub run_code: bool,
     /// `fetch_url`, which reads pages of the public web.
     pub fetch_url: bool,
     /// `shell`, which runs commands with all rights of the server's user.
@@ -180,6 +189,8 @@ pub struct Limits {
     pub total_tokens: u64,
     /// Cost of all model calls of a run together, in the currency of [`Price`]; none: no limit.
     pub cost: Option<f64>,
+    /// Limits on one program of `run_code`.
+    pub code: CodeLimits,
 }
 
 impl Config {

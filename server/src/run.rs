@@ -41,6 +41,7 @@ mod worker;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use protocol::api::ToolMode;
 use protocol::id::RunId;
 use protocol::state::Retention;
 use tokio_util::task::TaskTracker;
@@ -174,6 +175,8 @@ struct Scope {
     budget: Budget,
     /// Numbers of the outages that the record tells of.
     told_outages: Mutex<HashSet<u64>>,
+    /// How its models call tools.
+    tool_mode: ToolMode,
 }
 
 impl Scope {

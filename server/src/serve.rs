@@ -24,8 +24,9 @@ use crate::store::data_dir::DataDir;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedPostgres};
 use crate::stream::{ProviderHealth, RandomJitter, TranscriptStore};
 use crate::tool::fetch_url::FetchUrl;
+use crate::tool::run_code::RunCode;
 use crate::tool::shell::Shell;
-use crate::tool::{ToolRegistry, Workspace};
+use crate::tool::{ToolRegistry, Workspace, mcp};
 
 /// How long connections get to end once no run executes any more.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -154,6 +155,10 @@ fn tools(config: &Config, workspace: Arc<Workspace>) -> anyhow::Result<ToolRegis
     if config.tools.shell {
         tools.register(Arc::new(Shell::new(workspace)))?;
     }
+    if config.tools.run_code {
+        tools.register(Arc::new(RunCode::new(config.limits.code.clone())))?;
+    }
+    mcp::attach(&mut tools, &config.mcp_servers);
     Ok(tools)
 }
 

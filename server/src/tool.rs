@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -14,11 +15,16 @@ pub mod edit_file;
 pub mod fetch_url;
 pub mod inner;
 pub mod list_dir;
+pub mod mcp;
+pub mod offer;
 pub mod read_file;
 pub mod registry;
+pub mod run_code;
 pub mod search_files;
 pub mod shell;
 mod sniff;
+pub mod source;
+pub mod sub_calls;
 #[cfg(test)]
 mod test_support;
 mod words;
@@ -27,7 +33,11 @@ pub mod write_file;
 
 pub use arguments::parse_arguments;
 pub use inner::{InnerCall, InnerModels, InnerRequest};
+pub use offer::CalledBy;
 pub use registry::ToolRegistry;
+pub use run_code::{CodeLimits, RUN_CODE};
+pub use source::ToolSource;
+pub use sub_calls::{SubCallError, SubCallRequest, SubCallResult, SubCalls};
 pub use workspace::Workspace;
 
 /// How a tool may be run beside others.
@@ -86,6 +96,8 @@ pub struct ToolContext {
     pub progress: Arc<dyn ToolProgress>,
     /// Models that it may ask; they run below its own node.
     pub models: InnerModels,
+    /// Tools that it may call; they run below its own node.
+    pub calls: SubCalls,
 }
 
 /// What a call gave back.
@@ -134,6 +146,11 @@ pub trait Tool: Send + Sync {
 
     /// Checks the arguments against the schema, without running anything.
     fn check(&self, arguments: &Value) -> Result<(), ToolError>;
+
+    /// How long a call may take, where that is not what the configuration says for all tools.
+    fn own_limit(&self) -> Option<Duration> {
+        None
+    }
 
     /// Runs one call. The arguments passed [`Tool::check`].
     fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> ToolFuture<'a>;

@@ -11,6 +11,7 @@ use protocol::state::NodeKind;
 pub use facts::Call;
 use facts::{Meta, Row};
 
+use super::calls::Calls;
 use super::io::IoSections;
 use super::llm_node_content::LEVELS;
 use super::model_row::ModelRow;
@@ -21,7 +22,7 @@ use crate::data::expansion::{self, Expansion};
 use crate::data::run_store::RunStore;
 use crate::data::selection::Selection;
 use crate::ui::alone::is_alone;
-use crate::ui::dynamic::{dynamic, dynamic_list, dynamic_view, handler, memo};
+use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
 use crate::ui::{Icon, IconButton, IconName, StateMark};
 
 /// The row of a call, with what it called within.
@@ -144,17 +145,9 @@ pub fn ToolRow(
     let has_nest = memo(move || !shown.with(Vec::is_empty));
     let nest = dynamic_view(move || {
         let run = run.clone();
-        has_nest.get().then(|| {
-            view! {
-                <div class="nest">
-                    {dynamic_list(
-                        move || shown.get(),
-                        Clone::clone,
-                        move |child| child_view(run.clone(), child, depth),
-                    )}
-                </div>
-            }
-        })
+        has_nest
+            .get()
+            .then(|| view! { <div class="nest"><Calls run children=shown depth/></div> })
     });
 
     view! {

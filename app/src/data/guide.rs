@@ -217,6 +217,14 @@ impl Guide {
         })
     }
 
+    /// Whether the way leads through a node, in a part of the page.
+    pub fn leads_through(self, node: &NodeId, part: Part) -> bool {
+        self.led.with(|led| {
+            let led = led.as_ref().filter(|led| led.part == part);
+            led.is_some_and(|led| led.way.path.contains(node))
+        })
+    }
+
     /// The place that is wanted of a text, where it is this one.
     pub fn place_in(self, subject: &str, channel: Option<Channel>) -> Option<TextPlace> {
         self.text.with(|place| {

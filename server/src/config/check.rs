@@ -1,5 +1,6 @@
 //! From settings as written to a [`Config`]: every rule that a type cannot hold.
 
+mod mcp;
 mod providers;
 
 use std::net::SocketAddr;
@@ -11,12 +12,15 @@ use super::settings::{LimitSettings, RecoverySettings};
 use super::source::{Inputs, Sourced};
 use super::{Config, Limits, LogConfig, Recovery, RetryPolicy, ServerConfig, ToolsConfig, known_models};
 use crate::provider::Secret;
+use crate::tool::CodeLimits;
 
 const MINIMUM_TOKEN_LENGTH: usize = 16;
 /// A day: longer limits in seconds are typing errors, and would overflow deadlines at some size.
 const MOST_STALL_SECONDS: u64 = 24 * 60 * 60;
 /// More retries than that are a typing error.
 const MOST_RETRIES: usize = 20;
+/// 64 GiB: more for one program is a typing error.
+const MOST_CODE_MIB: u64 = 64 * 1024;
 /// A year.
 const MOST_SECONDS: u64 = 366 * 24 * 60 * 60;
 
@@ -43,6 +47,7 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
     let roles = check.roles(&providers)?;
     let limits = check.limits(&sourced.settings.limits)?;
     let recovery = check.recovery(&sourced.settings.recovery)?;
+    let mcp_servers = check.mcp_servers(&sourced.settings.mcp_servers)?;
     let demo = providers.is_empty();
     if demo {
         notices.push("no provider is configured: the built-in simulator answers as `demo`".to_owned());
@@ -55,9 +60,12 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
         limits,
         recovery,
         tools: ToolsConfig {
+            mode: sourced.settings.tools.mode,
+            run_code: sourced.settings.tools.run_code,
             fetch_url: sourced.settings.tools.fetch_url,
             shell: sourced.settings.tools.shell,
         },
+        mcp_servers,
         demo,
         notices,
     })
@@ -245,6 +253,32 @@ impl Check<'_> {
             rate_limit_seconds: limits.rate_limit_seconds,
             total_tokens: limits.total_tokens,
             cost: limits.cost,
+            code: self.code(limits)?,
+        })
+    }
+
+    fn code(&self, limits: &LimitSettings) -> Result<CodeLimits, ConfigError> {
+        let bounds = [
+            (
+                "code_compute_seconds",
+                limits.code_compute_seconds,
+                MOST_STALL_SECONDS,
+            ),
+            ("code_seconds", limits.code_seconds, MOST_STALL_SECONDS),
+            ("code_memory_mib", limits.code_memory_mib, MOST_CODE_MIB),
+            ("code_output_mib", limits.code_output_mib, MOST_CODE_MIB),
+            ("code_calls", u64::from(limits.code_calls), 1_000_000),
+        ];
+        for (name, value, most) in bounds {
+            self.up_to(&format!("limits.{name}"), value, 1, most)?;
+        }
+        let bytes = |mib: u64| usize::try_from(mib * 1024 * 1024).unwrap_or(usize::MAX);
+        Ok(CodeLimits {
+            compute: Duration::from_secs(limits.code_compute_seconds),
+            total: Duration::from_secs(limits.code_seconds),
+            memory: bytes(limits.code_memory_mib),
+            output: bytes(limits.code_output_mib),
+            calls: limits.code_calls,
         })
     }
 

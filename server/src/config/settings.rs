@@ -1,6 +1,8 @@
 //! The shape of the settings as they are written. Its JSON Schema is the one list of all keys.
 
-use protocol::api::InterruptionPolicy;
+use std::collections::BTreeMap;
+
+use protocol::api::{InterruptionPolicy, ToolMode};
 use protocol::state::Retention;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,6 +21,7 @@ pub(super) struct Settings {
     pub(super) limits: LimitSettings,
     pub(super) recovery: RecoverySettings,
     pub(super) tools: ToolSettings,
+    pub(super) mcp_servers: Vec<McpServerSettings>,
 }
 
 /// `[server]`
@@ -142,6 +145,11 @@ pub(super) struct LimitSettings {
     pub(super) rate_limit_seconds: u64,
     pub(super) total_tokens: u64,
     pub(super) cost: Option<f64>,
+    pub(super) code_compute_seconds: u64,
+    pub(super) code_seconds: u64,
+    pub(super) code_memory_mib: u64,
+    pub(super) code_output_mib: u64,
+    pub(super) code_calls: u32,
 }
 
 impl Default for LimitSettings {
@@ -156,6 +164,11 @@ impl Default for LimitSettings {
             rate_limit_seconds: 30 * 60,
             total_tokens: 20_000_000,
             cost: None,
+            code_compute_seconds: 60,
+            code_seconds: 600,
+            code_memory_mib: 256,
+            code_output_mib: 64,
+            code_calls: 10_000,
         }
     }
 }
@@ -164,6 +177,9 @@ impl Default for LimitSettings {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ToolSettings {
+    #[schemars(with = "String")]
+    pub(super) mode: ToolMode,
+    pub(super) run_code: bool,
     pub(super) fetch_url: bool,
     pub(super) shell: bool,
 }
@@ -171,10 +187,35 @@ pub(super) struct ToolSettings {
 impl Default for ToolSettings {
     fn default() -> Self {
         Self {
+            mode: ToolMode::Both,
+            run_code: true,
             fetch_url: true,
             shell: false,
         }
     }
+}
+
+/// `[[mcp_servers]]`
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct McpServerSettings {
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) command: Vec<String>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) env_from: Vec<String>,
+    #[serde(default)]
+    pub(super) url: String,
+    #[serde(default)]
+    pub(super) token_env: String,
+    #[serde(default = "start_seconds")]
+    pub(super) start_seconds: u64,
+}
+
+fn start_seconds() -> u64 {
+    30
 }
 
 /// `[recovery]`

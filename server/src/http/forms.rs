@@ -45,6 +45,7 @@ impl From<Composer> for CreateRun {
             provider,
             model,
             on_interruption: None,
+            tool_mode: None,
         }
     }
 }

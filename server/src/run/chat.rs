@@ -56,6 +56,7 @@ pub(super) async fn execute(
         reasoning: beginning.reasoning(),
         budget,
         told_outages: Mutex::default(),
+        tool_mode: services.store.tool_mode(&claim.run_id).await?,
     });
     let writer = &scope.writer;
     tracing::info!(run.id = %claim.run_id, session.id = %session, generation = claim.generation, "the run begins");

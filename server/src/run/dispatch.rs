@@ -5,6 +5,7 @@
 
 mod call;
 mod inner;
+mod program;
 mod reports;
 
 use std::sync::Arc;
@@ -20,13 +21,15 @@ use protocol::state::NodeStatus;
 use serde_json::Value;
 
 use super::chat::ExecuteError;
+use super::context::{CANCELLED, bounded};
 use super::ops::{BlockPlace, OpenNode};
 use super::{Scope, StopSignal};
 use crate::provider::{RoundCall, ToolResult};
-use crate::tool::{Concurrency, Tool, ToolError, ToolRegistry};
+use crate::tool::{CalledBy, Concurrency, Tool, ToolError, ToolRegistry};
 
-/// The model node whose calls are run.
+/// Whose calls are run: a model node, or a program.
 pub(super) struct Caller<'a> {
+    pub(super) by: CalledBy,
     pub(super) scope: &'a Arc<Scope>,
     pub(super) stop: &'a StopSignal,
     /// How many model nodes it lies within.
@@ -45,13 +48,34 @@ pub(super) struct Call {
 
 /// A call that can be run.
 struct Prepared {
+    node: OpenNode,
+    tool: Arc<dyn Tool>,
+    arguments: Value,
+}
+
+/// A call of a model's round that can be run.
+struct OfRound {
     /// Its place among the calls of the round.
     place: usize,
     block_id: BlockId,
-    node: OpenNode,
     call: RoundCall,
-    tool: Arc<dyn Tool>,
-    arguments: Value,
+    prepared: Prepared,
+}
+
+/// How a call settled, for whoever made it.
+enum Settled {
+    /// With this result.
+    Succeeded(String),
+    /// It was never begun.
+    NotRun(ErrorInfo),
+    /// The tool says why.
+    Failed(ErrorInfo),
+    /// It took too long.
+    TimedOut(ErrorInfo),
+    /// A person stopped it.
+    Cancelled,
+    /// With its caller: whoever stopped that closes the call's node.
+    Stopped,
 }
 
 /// Runs the calls; gives a result for each, in their order. `next` is where the next block of the attempt stands: a
@@ -66,17 +90,23 @@ pub(super) async fn run_calls(
     for (place, call) in calls.into_iter().enumerate() {
         results.push(match find(caller, &call.call) {
             Ok((tool, arguments)) => {
-                prepared.push(Prepared {
+                let Call { node, block_id, call } = call;
+                prepared.push(OfRound {
                     place,
-                    block_id: call.block_id,
-                    node: call.node,
-                    call: call.call,
-                    tool,
-                    arguments,
+                    block_id,
+                    call,
+                    prepared: Prepared {
+                        node,
+                        tool,
+                        arguments,
+                    },
                 });
                 None
             }
-            Err(error) => Some(refuse(caller, call, &error).await),
+            Err(error) => {
+                let settled = refuse(caller, call.node, &error).await;
+                Some(told(&call.call, settled))
+            }
         });
     }
     let at_once = caller.scope.services.config.limits.parallel_calls as usize;
@@ -96,15 +126,21 @@ pub(super) async fn run_calls(
                 && !caller.stop.is_stopped()
                 && let Some(call) = waiting.next()
             {
-                let place = call.place;
-                running.push(call::run(caller, call).map(move |result| (place, result)).boxed());
+                let OfRound {
+                    place,
+                    call,
+                    prepared,
+                    ..
+                } = call;
+                let settled = call::run(caller, prepared);
+                running.push(settled.map(move |settled| (place, call, settled)).boxed());
             }
-            let Some((place, result)) = running.next().await else {
+            let Some((place, call, settled)) = running.next().await else {
                 break;
             };
-            let result = result?;
+            let settled = settled?;
             if let Some(known) = results.get_mut(place) {
-                *known = Some(result);
+                *known = Some(told(&call, settled));
             }
         }
     }
@@ -112,9 +148,9 @@ pub(super) async fn run_calls(
 }
 
 /// What runs together: safe calls that stand next to each other, where several may run at once; else one call alone.
-fn batches(calls: Vec<Prepared>, at_once: usize) -> Vec<Vec<Prepared>> {
-    let is_safe = |call: &Prepared| call.tool.info().concurrency == Concurrency::ParallelSafe;
-    let mut batches: Vec<Vec<Prepared>> = Vec::new();
+fn batches(calls: Vec<OfRound>, at_once: usize) -> Vec<Vec<OfRound>> {
+    let is_safe = |call: &OfRound| call.prepared.tool.info().concurrency == Concurrency::ParallelSafe;
+    let mut batches: Vec<Vec<OfRound>> = Vec::new();
     for call in calls {
         match batches.last_mut() {
             Some(batch) if at_once > 1 && is_safe(&call) && batch.iter().all(is_safe) => batch.push(call),
@@ -125,7 +161,7 @@ fn batches(calls: Vec<Prepared>, at_once: usize) -> Vec<Vec<Prepared>> {
 }
 
 /// Says which calls run together, all at once: their rows are there already.
-async fn declare(caller: &Caller<'_>, next: &mut BlockPlace<'_>, number: u32, batch: &[Prepared]) {
+async fn declare(caller: &Caller<'_>, next: &mut BlockPlace<'_>, number: u32, batch: &[OfRound]) {
     let group_id = GroupId::of_batch(next.node_id, next.attempt_id, next.round, number);
     let members: Vec<BlockId> = batch.iter().map(|call| call.block_id.clone()).collect();
     let mut ops: Vec<Op> = members
@@ -149,27 +185,48 @@ async fn declare(caller: &Caller<'_>, next: &mut BlockPlace<'_>, number: u32, ba
 
 /// Finds the tool and looks at the arguments, without running anything.
 fn find(caller: &Caller<'_>, call: &RoundCall) -> Result<(Arc<dyn Tool>, Value), ToolError> {
-    let arguments = match &call.parsed {
-        Ok(arguments) => arguments.clone(),
-        Err(problem) => return Err(ToolError::new("invalid_arguments", problem.clone())),
-    };
-    let tool = caller.tools.find(&call.name)?;
+    match &call.parsed {
+        Ok(arguments) => prepare(caller, &call.name, arguments.clone()),
+        Err(problem) => {
+            may_call(caller, &call.name)?;
+            Err(ToolError::new("invalid_arguments", problem.clone()))
+        }
+    }
+}
+
+/// Whether the caller may call that tool at all: asked before anything else.
+fn may_call<'a>(caller: &Caller<'a>, name: &str) -> Result<&'a Arc<dyn Tool>, ToolError> {
+    caller.tools.callable(caller.scope.tool_mode, caller.by, name)
+}
+
+/// The tool, and arguments that fit it.
+fn prepare(caller: &Caller<'_>, name: &str, arguments: Value) -> Result<(Arc<dyn Tool>, Value), ToolError> {
+    let tool = may_call(caller, name)?;
     tool.check(&arguments)?;
     Ok((Arc::clone(tool), arguments))
 }
 
 /// Settles a call that is never executed: its row says why.
-async fn refuse(caller: &Caller<'_>, call: Call, error: &ToolError) -> ToolResult {
-    let Call { node, call, .. } = call;
+async fn refuse(caller: &Caller<'_>, node: OpenNode, error: &ToolError) -> Settled {
     let info = ErrorInfo::new(error.code, &error.message);
     let at = caller.scope.services.clock.now_ms();
-    node.finish(&caller.scope.writer, at, NodeStatus::NotRun, Some(info), None)
+    let status = NodeStatus::NotRun;
+    node.finish(&caller.scope.writer, at, status, Some(info.clone()), None)
         .await;
-    told(&call, format!("The call was not run: {error}"), true)
+    Settled::NotRun(info)
 }
 
 /// What the model is told of a call.
-fn told(call: &RoundCall, content: String, is_error: bool) -> ToolResult {
+fn told(call: &RoundCall, settled: Settled) -> ToolResult {
+    let is_error = !matches!(settled, Settled::Succeeded(_));
+    let content = match settled {
+        Settled::Succeeded(text) => bounded(&text),
+        Settled::NotRun(error) => format!("The call was not run: {}", error.message),
+        Settled::Failed(error) => format!("Error: {}", error.message),
+        Settled::TimedOut(error) => format!("Error (timed_out): {}", error.message),
+        Settled::Cancelled => CANCELLED.to_owned(),
+        Settled::Stopped => "The call was stopped.".to_owned(),
+    };
     ToolResult {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),

@@ -115,6 +115,7 @@ impl Execution {
             on_interruption: wish
                 .on_interruption
                 .unwrap_or(self.services.config.recovery.on_interruption),
+            tool_mode: wish.tool_mode.unwrap_or(self.services.config.tools.mode),
             idempotency_key: idempotency_key.map(plain),
             created_at: at,
         };

@@ -3,7 +3,7 @@
 mod read;
 mod window;
 
-use protocol::api::{InterruptionPolicy, RunDigest};
+use protocol::api::{InterruptionPolicy, RunDigest, ToolMode};
 use protocol::digest::digest;
 use protocol::fold::RunState;
 use protocol::id::{AttemptId, BlockId, NodeId, RunId, SessionId};
@@ -27,6 +27,8 @@ pub struct NewRun {
     pub model: String,
     /// What becomes of it when its owner goes away.
     pub on_interruption: InterruptionPolicy,
+    /// How its models call tools.
+    pub tool_mode: ToolMode,
     /// The same key gives the same run.
     pub idempotency_key: Option<String>,
     /// When.
@@ -87,8 +89,8 @@ impl Store {
         }
         sqlx::query(
             "insert into runs (run_id, session_id, ordinal, status, prompt_start, provider, model, idempotency_key, created_at,
-                 on_interruption)
-             values ($1, $2, (select coalesce(max(ordinal) + 1, 0) from runs where session_id = $2), $3, $4, $5, $6, $7, $8, $9)",
+                 on_interruption, tool_mode)
+             values ($1, $2, (select coalesce(max(ordinal) + 1, 0) from runs where session_id = $2), $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(run.run_id.as_str())
         .bind(run.session_id.as_str())
@@ -99,6 +101,7 @@ impl Store {
         .bind(&new.idempotency_key)
         .bind(new.created_at)
         .bind(new.on_interruption.as_str())
+        .bind(new.tool_mode.as_str())
         .execute(&mut *transaction)
         .await?;
         batch::write(&mut transaction, std::slice::from_ref(first)).await?;
@@ -111,6 +114,15 @@ impl Store {
         wake::send(&mut transaction, self.process(), &wake_up).await?;
         transaction.commit().await?;
         Ok(RunCreation::Created)
+    }
+
+    /// How the models of a run call tools.
+    pub async fn tool_mode(&self, run_id: &RunId) -> Result<ToolMode, StoreError> {
+        let (word,): (String,) = sqlx::query_as("select tool_mode from runs where run_id = $1")
+            .bind(run_id.as_str())
+            .fetch_one(self.pool())
+            .await?;
+        serde_json::from_value(word.into()).map_err(|error| StoreError::row("runs", run_id, error))
     }
 
     /// A transaction whose reads all see the same moment.

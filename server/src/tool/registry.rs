@@ -8,7 +8,7 @@ use super::list_dir::ListDir;
 use super::read_file::ReadFile;
 use super::search_files::SearchFiles;
 use super::write_file::WriteFile;
-use super::{Tool, ToolError, ToolInfo, Workspace};
+use super::{Tool, ToolError, ToolInfo, ToolSource, Workspace};
 
 /// Two tools of one name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +20,7 @@ pub struct DuplicateTool(pub String);
 pub struct ToolRegistry {
     // A handful of entries: a scan is as quick as a map and keeps the order.
     tools: Vec<Arc<dyn Tool>>,
+    sources: Vec<Arc<dyn ToolSource>>,
 }
 
 impl ToolRegistry {
@@ -40,6 +41,7 @@ impl ToolRegistry {
                 Arc::new(EditFile::new(workspace)),
                 Arc::new(AskModel::new()),
             ],
+            sources: Vec::new(),
         }
     }
 
@@ -54,6 +56,33 @@ impl ToolRegistry {
         }
         self.tools.push(tool);
         Ok(())
+    }
+
+    /// Adds a source, whose tools come behind the others once they are there.
+    pub fn attach(&mut self, source: Arc<dyn ToolSource>) {
+        self.sources.push(source);
+    }
+
+    /// The tools that there are now, those of sources included, and why a source has none. Waits for sources that have
+    /// only begun. A name that is taken stays with who had it first.
+    pub async fn now(&self) -> (Self, Vec<(String, String)>) {
+        let mut now = Self {
+            tools: self.tools.clone(),
+            sources: Vec::new(),
+        };
+        let mut problems = Vec::new();
+        for source in &self.sources {
+            source.settled().await;
+            if let Some(problem) = source.problem() {
+                problems.push((source.name().to_owned(), problem));
+            }
+            for tool in source.tools() {
+                if let Err(error) = now.register(tool) {
+                    tracing::warn!(source = source.name(), %error, "a tool is left out");
+                }
+            }
+        }
+        (now, problems)
     }
 
     /// The tool of that name.
@@ -94,6 +123,7 @@ impl ToolRegistry {
         let is_named = |tool: &&Arc<dyn Tool>| names.contains(&tool.info().name);
         Ok(Self {
             tools: self.tools.iter().filter(is_named).cloned().collect(),
+            sources: Vec::new(),
         })
     }
 

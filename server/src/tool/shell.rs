@@ -35,6 +35,13 @@ const LONGEST_COMMAND: usize = 64 * 1024;
 /// What a command gets of the server's environment: nothing that holds a secret.
 const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
+/// The part of the server's environment that programs get.
+pub(crate) fn harmless_environment() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+    ENVIRONMENT
+        .iter()
+        .filter_map(|name| Some((*name, std::env::var_os(name)?)))
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -124,16 +131,13 @@ impl Drop for Group {
 
 impl Shell {
     async fn run(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let known = ENVIRONMENT
-            .iter()
-            .filter_map(|name| Some((*name, std::env::var_os(name)?)));
         let (reader, writer) = std::io::pipe().map_err(|error| cannot_start(&error))?;
         let mut command = Command::new("sh");
         command
             .args(["-c", &arguments.command])
             .current_dir(self.workspace.root())
             .env_clear()
-            .envs(known)
+            .envs(harmless_environment())
             .env("TERM", "dumb")
             .stdin(Stdio::null())
             // One pipe, so that both stay in their order.

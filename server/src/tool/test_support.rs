@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{InnerModels, Tool, ToolContext, ToolError, ToolOutput, ToolProgress, Workspace};
+use super::{InnerModels, SubCalls, Tool, ToolContext, ToolError, ToolOutput, ToolProgress, Workspace};
 
 /// A workspace in a folder of its own beside an `outside` folder that holds `secret.txt`.
 pub(crate) struct Folder {
@@ -87,6 +87,7 @@ pub(crate) fn quiet_context() -> ToolContext {
         cancel: CancellationToken::new(),
         progress: Arc::new(RecordedProgress::default()),
         models: InnerModels::channel().0,
+        calls: SubCalls::channel().0,
     }
 }
 

@@ -30,6 +30,7 @@ use server::simulator::{Scenario, sample_workspace};
 use server::store::Store;
 use server::store::test_support::TestDatabase;
 use server::stream::{ProviderHealth, RandomJitter, TranscriptStore};
+use server::tool::run_code::RunCode;
 use server::tool::{Tool, ToolRegistry, Workspace};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
@@ -182,9 +183,13 @@ impl TestServer {
         let config = config.unwrap();
         let clock: SharedClock = Arc::new(SystemClock);
         let mut tools = ToolRegistry::built_in(Arc::new(Workspace::open(&workspace).unwrap()));
+        tools
+            .register(Arc::new(RunCode::new(config.limits.code.clone())))
+            .unwrap();
         for tool in setup.tools {
             tools.register(tool).unwrap();
         }
+        server::tool::mcp::attach(&mut tools, &config.mcp_servers);
         let options = setup.connect.unwrap_or_else(|| database.options.clone());
         let services = Services {
             client: ProviderClient::new(Arc::clone(&clock)).unwrap(),

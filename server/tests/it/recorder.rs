@@ -82,6 +82,7 @@ impl Owner {
             provider: "p".to_owned(),
             model: "m".to_owned(),
             on_interruption: protocol::api::InterruptionPolicy::Leave,
+            tool_mode: protocol::api::ToolMode::Both,
             idempotency_key: None,
             created_at: 1,
         };

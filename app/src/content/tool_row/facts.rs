@@ -9,7 +9,7 @@ use crate::content::registry::{self, Variant};
 use crate::content::views::{self, Change, Form, ansi};
 use crate::content::words;
 use crate::data::clock::PageClock;
-use crate::data::run_store::RunStore;
+use crate::data::run_store::{Piece, RunStore};
 use crate::ui::StateKind;
 
 /// What a row stands for.
@@ -206,15 +206,8 @@ impl Row {
         if let Some(code) = exit.filter(|code| *code != 0) {
             return format!("exit {code}");
         }
-        let children = self.children();
-        if !children.is_empty() {
-            let is_model = |id: &NodeId| self.run.node(id, |node| node.kind) == Some(NodeKind::Model);
-            let models = children.iter().filter(|child| is_model(child)).count();
-            return if models == children.len() {
-                words::counted(models, "model call")
-            } else {
-                words::counted(children.len(), "call")
-            };
+        if let Some(words) = self.node_id().and_then(|id| self.called(&id)) {
+            return words;
         }
         if self.node(|node| node.executor) == Some(Executor::Provider) {
             return "provider tool".to_owned();
@@ -227,6 +220,21 @@ impl Row {
             .node_id()
             .and_then(|id| self.run.output(&id, Channel::Result, view.result));
         result.flatten().unwrap_or_default()
+    }
+
+    /// How many calls stand within. What becomes of them is no news for it.
+    fn called(&self, id: &NodeId) -> Option<String> {
+        let (models, calls) = self.run.read(Piece::Children(id.clone()), |state| {
+            let kinds = state.children(id).map(|node| node.kind == NodeKind::Model);
+            kinds.fold((0, 0), |(models, calls), is_model| {
+                (models + usize::from(is_model), calls + 1)
+            })
+        });
+        match (models, calls) {
+            (_, 0) => None,
+            _ if models == calls => Some(words::counted(models, "model call")),
+            _ => Some(words::counted(calls, "call")),
+        }
     }
 
     pub(super) fn time(&self, clock: PageClock) -> String {

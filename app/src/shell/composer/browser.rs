@@ -150,6 +150,7 @@ async fn run(tried: &mut Tried) -> Result<(SessionId, protocol::id::RunId), Prob
         provider,
         model,
         on_interruption: None,
+        tool_mode: None,
     };
     let created = api::create_run(&session, &body, &tried.key).await?;
     Ok((session, created.run_id))

@@ -52,7 +52,7 @@ fn unknown_keys_are_named_with_those_that_exist() {
     assert_snapshot!(refusal("[sever]\nlisten = \"127.0.0.1:3000\"", &[]), @r#"
         wrong setting `sever` in file /etc/runloom/runloom.toml
           found:    an unknown key `sever`
-          expected: one of `server`, `log`, `providers`, `roles`, `limits`, `recovery`, `tools`
+          expected: one of `server`, `log`, `providers`, `roles`, `limits`, `recovery`, `tools`, `mcp_servers`
         "#);
     assert_snapshot!(refusal("", &[("RUNLOOM_LISTEN", "127.0.0.1:3000")]), @r#"
         wrong environment variable RUNLOOM_LISTEN

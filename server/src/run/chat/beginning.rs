@@ -156,6 +156,22 @@ impl Beginning {
         for (code, detail) in self.context.conversation.notices {
             writer.write(notice(Some(&self.answer), code, detail)).await;
         }
+        // A source that has only begun is waited for, unless the run is stopped meanwhile.
+        let services = &scope.services;
+        let (tools, problems) = tokio::select! {
+            biased;
+            now = services.tools.now() => now,
+            () = stop.token().cancelled() => (services.tools.clone(), Vec::new()),
+        };
+        for (source, problem) in problems {
+            let detail = serde_json::json!({
+                "message": format!("The tools of `{source}` are not there: {problem}."),
+                "source": source,
+            });
+            writer
+                .write(notice(Some(&self.answer), "tools_unavailable", detail))
+                .await;
+        }
         if let Some(attempt_id) = self.superseded {
             let status = AttemptStatus::Superseded;
             let op = attempt_finished(&self.answer, &attempt_id, status, None, None, None);
@@ -171,7 +187,7 @@ impl Beginning {
             salvage: None,
             target: self.target,
             system: SYSTEM.to_owned(),
-            tools: scope.services.tools.clone(),
+            tools,
             origin: Origin::Session,
             conversation: self.context.conversation.messages,
             next_ordinal: self.next_ordinal,

@@ -10,13 +10,12 @@ use protocol::state::{Channel, NodeStatus};
 use tokio::time::Instant;
 
 use super::inner;
+use super::program::{ProgramCalls, not_awaited};
 use super::reports::Reports;
-use super::{Caller, Prepared, told};
-use crate::provider::ToolResult;
+use super::{Caller, Prepared, Settled, refuse};
 use crate::run::Stopped;
 use crate::run::chat::ExecuteError;
-use crate::run::context::{CANCELLED, bounded};
-use crate::tool::{InnerModels, ToolContext, ToolError, ToolOutput, ToolProgress};
+use crate::tool::{CalledBy, InnerModels, SubCalls, ToolContext, ToolError, ToolOutput, ToolProgress};
 
 /// How long a call that was stopped may take to return. After that its future is dropped.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,24 +57,18 @@ impl Allowance {
 }
 
 /// Runs a call to its end. Where its caller is stopped, what is not settled is left to whoever closes the caller.
-pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolResult, ExecuteError> {
+pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<Settled, ExecuteError> {
     let Prepared {
         mut node,
-        call,
         tool,
         arguments,
-        ..
     } = prepared;
     let (services, writer) = (&caller.scope.services, &caller.scope.writer);
     let stop = caller.stop.child();
     let _stops = stop.stops(node.id());
     if stop.why() == Some(Stopped::ByPerson) {
         let words = "A person cancelled the call before it began.";
-        let info = ErrorInfo::new("cancelled", words);
-        let at = services.clock.now_ms();
-        node.finish(writer, at, NodeStatus::NotRun, Some(info), None)
-            .await;
-        return Ok(told(&call, format!("The call was not run: {words}"), true));
+        return Ok(refuse(caller, node, &ToolError::new("cancelled", words)).await);
     }
     node.run(writer).await;
     if tool.info().mutating {
@@ -85,18 +78,31 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
     }
     let reports = Arc::new(Reports::default());
     let (models, mut requests) = InnerModels::channel();
+    let (calls, mut called) = SubCalls::channel();
     let context = ToolContext {
         cancel: stop.token().clone(),
         progress: Arc::clone(&reports) as Arc<dyn ToolProgress>,
         models,
+        calls,
     };
-    let limit = Duration::from_secs(services.config.limits.tool_seconds);
+    let configured = Duration::from_secs(services.config.limits.tool_seconds);
+    let limit = tool.own_limit().unwrap_or(configured);
     let mut allowance = Allowance {
         left: limit,
         since: Some(Instant::now()),
     };
     let mut asked = FuturesUnordered::new();
     let mut next_ordinal = 0;
+    // What a program calls ends when the program does.
+    let within = stop.child();
+    let program = Caller {
+        by: CalledBy::Program,
+        scope: caller.scope,
+        stop: &within,
+        depth: caller.depth,
+        tools: caller.tools,
+    };
+    let mut sub_calls = ProgramCalls::new(&program, node.id().clone());
     let outcome = {
         let mut running = tool.call(arguments, &context);
         let abandoned = async {
@@ -119,6 +125,8 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
                         allowance.go_on();
                     }
                 }
+                Some(request) = called.recv() => sub_calls.take(request).await,
+                ended = sub_calls.next(), if sub_calls.is_running() => ended?,
                 () = allowance.is_over() => {
                     stop.stop(Stopped::ByTimeLimit);
                     break Outcome::TimedOut;
@@ -134,16 +142,22 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
             ended?;
         }
     }
+    let is_ended_well = matches!(outcome, Outcome::Ended(Ok(_)));
+    // Calls that the program made with its last breath have their nodes, too.
+    while let Ok(request) = called.try_recv() {
+        sub_calls.take(request).await;
+    }
+    let why = is_ended_well.then(not_awaited);
+    sub_calls.end(why, !caller.stop.is_stopped()).await?;
     reports.write(writer, &mut node).await;
     let at = services.clock.now_ms();
-    let is_ended_well = matches!(outcome, Outcome::Ended(Ok(_)));
     if caller.stop.is_stopped() && !is_ended_well {
         // Whoever stopped the caller says how this node ended.
-        return Ok(told(&call, "The call was stopped.".to_owned(), true));
+        return Ok(Settled::Stopped);
     }
     if stop.why() == Some(Stopped::ByPerson) && !is_ended_well {
         node.finish(writer, at, NodeStatus::Cancelled, None, None).await;
-        return Ok(told(&call, CANCELLED.to_owned(), true));
+        return Ok(Settled::Cancelled);
     }
     Ok(match outcome {
         Outcome::Ended(Ok(ToolOutput {
@@ -151,18 +165,17 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
             media_type,
             exit_code,
         })) => {
-            let content = bounded(&text);
             node.append_long(writer, Channel::Result, &text).await;
             node.media_type(Channel::Result, &media_type);
             node.finish(writer, at, NodeStatus::Succeeded, None, exit_code)
                 .await;
-            told(&call, content, false)
+            Settled::Succeeded(text)
         }
         Outcome::Ended(Err(error)) => {
             let info = ErrorInfo::new(error.code, &error.message);
-            node.finish(writer, at, NodeStatus::Failed, Some(info), None)
+            node.finish(writer, at, NodeStatus::Failed, Some(info.clone()), None)
                 .await;
-            told(&call, format!("Error: {error}"), true)
+            Settled::Failed(info)
         }
         Outcome::TimedOut | Outcome::Abandoned => {
             let words = format!(
@@ -170,9 +183,9 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<ToolR
                 limit.as_secs()
             );
             let info = ErrorInfo::new("timed_out", &words);
-            node.finish(writer, at, NodeStatus::TimedOut, Some(info), None)
+            node.finish(writer, at, NodeStatus::TimedOut, Some(info.clone()), None)
                 .await;
-            told(&call, format!("Error (timed_out): {words}"), true)
+            Settled::TimedOut(info)
         }
     })
 }

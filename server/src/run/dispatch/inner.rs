@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use protocol::api::ToolMode;
 use protocol::id::{NodeId, OccurrenceId};
 use protocol::model::ErrorInfo;
 use protocol::op::Op;
@@ -20,7 +21,7 @@ use crate::run::target::Target;
 use crate::run::turn::{Answer, ModelNode, NewAttempt, NodeOutcome};
 use crate::run::{Scope, StopSignal, Stopped};
 use crate::store::StoreError;
-use crate::tool::{InnerCall, InnerRequest, ToolError};
+use crate::tool::{InnerCall, InnerRequest, RUN_CODE, ToolError};
 
 /// What a model is told about its task where nobody else says it.
 const SYSTEM: &str = "Another model asks you to do a part of its work. You work in a workspace of files, which you see \
@@ -83,9 +84,18 @@ async fn ask(
         Ok(target) => target.with_reasoning(scope.reasoning),
         Err(unknown) => return Ok(Err(ToolError::new("unknown_model", unknown.to_string()))),
     };
-    let tools = match tools.map_or_else(|| Ok(caller.tools.clone()), |names| caller.tools.only(&names)) {
-        Ok(tools) => tools,
-        Err(unknown) => return Ok(Err(unknown)),
+    let tools = match tools {
+        None => caller.tools.clone(),
+        Some(mut names) => {
+            // Where tools are called by programs only, whoever gets tools gets programs.
+            if scope.tool_mode == ToolMode::Code && !names.is_empty() {
+                names.push(RUN_CODE.to_owned());
+            }
+            match caller.tools.only(&names) {
+                Ok(tools) => tools,
+                Err(unknown) => return Ok(Err(unknown)),
+            }
+        }
     };
     if let Some(passed) = scope.budget.passed(&scope.services.config.limits) {
         return Ok(Err(failed(&passed)));
@@ -181,7 +191,7 @@ fn failed(error: &ErrorInfo) -> ToolError {
 }
 
 /// The run as it is in the record.
-async fn recorded(scope: &Scope) -> Result<protocol::fold::RunState, ExecuteError> {
+pub(super) async fn recorded(scope: &Scope) -> Result<protocol::fold::RunState, ExecuteError> {
     scope.writer.flush().await?;
     let run_id = scope.writer.run_id();
     let state = scope.services.store.load_run(run_id).await?;

@@ -19,6 +19,7 @@ use crate::run::live::Live;
 use crate::run::ops::{BlockPlace, attempt_finished, stream_path};
 use crate::run::transcripts;
 use crate::stream::{Failure, ModelStream, Seat, StreamItem, StreamStart};
+use crate::tool::CalledBy;
 
 /// How an attempt ended. What it opened is closed, unless it was stopped from outside.
 #[derive(Debug)]
@@ -106,6 +107,7 @@ impl ModelNode {
             if !calls.is_empty() {
                 live.tool_running();
                 let caller = Caller {
+                    by: CalledBy::Model,
                     scope: &self.scope,
                     stop: &self.stop,
                     depth: self.depth,
@@ -159,10 +161,11 @@ impl ModelNode {
         seat: &mut Seat,
     ) -> Result<Complete, ProviderError> {
         let services = &self.scope.services;
-        let tools = self.tools.definitions().map(|tool| ToolDefinition {
-            name: tool.name.clone(),
-            description: tool.description.clone(),
-            parameters: tool.parameters.clone(),
+        let tools = self.tools.offered(self.scope.tool_mode).into_iter();
+        let tools = tools.map(|tool| ToolDefinition {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters,
         });
         let request = ModelRequest {
             model: self.target.model.id.clone(),

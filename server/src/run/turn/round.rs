@@ -14,6 +14,7 @@ use crate::run::STREAM_ENDED;
 use crate::run::dispatch::Call;
 use crate::run::ops::{Announcement, BlockPlace, OpenBlock, OpenNode, notice, plain, unsupported};
 use crate::run::recorder::RunWriter;
+use crate::tool::RUN_CODE;
 
 /// What is open in a round.
 #[derive(Debug)]
@@ -211,7 +212,11 @@ impl<'a> Round<'a> {
         let announcement = Announcement {
             node_id: node_id.clone(),
             parent_id: Some(self.node_id),
-            kind: NodeKind::Function,
+            kind: if name == RUN_CODE {
+                NodeKind::Code
+            } else {
+                NodeKind::Function
+            },
             name,
             title: name,
             ordinal: self.next_ordinal,
