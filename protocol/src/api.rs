@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, SessionId};
 use crate::model::{Attempt, Block, ErrorInfo, Node, Timestamp, Usage};
-use crate::state::{Retention, RunStatus};
+use crate::state::{ApprovalAnswer, Retention, RunStatus};
 
 /// What a session is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +115,18 @@ impl ToolMode {
             Self::Both => "both",
         }
     }
+}
+
+/// Body of `POST /api/nodes/{node}/approval`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AnswerApproval {
+    /// The answer.
+    pub answer: ApprovalAnswer,
+    /// What the person says to it; the model is told the words of a refusal. At most 4,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
 }
 
 /// What becomes of a run whose owner goes away in the middle of it.

@@ -170,6 +170,18 @@ impl RunStatus {
 }
 
 words! {
+    /// A person's answer to a request for approval.
+    ApprovalAnswer {
+        /// This call may run.
+        Approve = "approve",
+        /// It may not.
+        Deny = "deny",
+        /// It may, and so may the session's later calls of the same tool.
+        Always = "always",
+    }
+}
+
+words! {
     /// Delivery of a person's message.
     MessageState {
         /// It waits to be read.

@@ -14,6 +14,7 @@ mod settings;
 mod source;
 mod stall;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -21,8 +22,8 @@ use protocol::api::ToolMode;
 use protocol::state::Retention;
 
 use crate::provider::{Endpoint, ProviderKind, Secret};
-use crate::tool::CodeLimits;
 use crate::tool::mcp::McpServerConfig;
+use crate::tool::{Approval, CodeLimits, Tool};
 
 pub use error::ConfigError;
 pub use recovery::{Recovery, RetryPolicy};
@@ -155,8 +156,8 @@ impl std::fmt::Display for ModelRef {
     }
 }
 
-/// Which of the tools that reach further than the workspace there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which of the tools that reach further than the workspace there are, and what holds for each tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolsConfig {
     /// How models call tools, where a run does not say.
     pub mode: ToolMode,
@@ -166,6 +167,16 @@ pub struct ToolsConfig {
     pub fetch_url: bool,
     /// `shell`, which runs commands with all rights of the server's user.
     pub shell: bool,
+    /// Whether calls may run, by the tool's name, where it is not as the tool says.
+    pub approval: BTreeMap<String, Approval>,
+}
+
+impl ToolsConfig {
+    /// Whether calls of a tool may run.
+    pub fn approval_of(&self, tool: &dyn Tool) -> Approval {
+        let configured = self.approval.get(&tool.info().name).copied();
+        configured.unwrap_or_else(|| tool.approval())
+    }
 }
 
 /// Limits on one run; each ends it with its own reason.

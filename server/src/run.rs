@@ -10,7 +10,10 @@
 //! | `turn` | the attempts of a model node, and the turn loop of each |
 //! | `dispatch` | runs the calls of a round, and the models that they ask |
 //! | `budget` | what a run takes, over all its model nodes |
+//! | `approve` | what a person answers to a call that asks |
 //! | `cancel` | what a person stops: a run, or one node of it |
+//! | `approvals` | what waits for a person, and the answers |
+//! | `left` | what an owner that is gone left waiting for a person |
 //! | `stop` | the signals that stop a part of an execution |
 //! | `context` | what a request holds of earlier runs |
 //! | `wake` | hears what other servers changed, and publishes what they write |
@@ -22,11 +25,14 @@ pub mod recorder;
 pub mod recovery;
 pub mod target;
 
+mod approvals;
+mod approve;
 mod budget;
 mod cancel;
 mod chat;
 mod context;
 mod dispatch;
+mod left;
 mod live;
 mod ops;
 mod reopen;
@@ -46,9 +52,12 @@ use protocol::id::RunId;
 use protocol::state::Retention;
 use tokio_util::task::TaskTracker;
 
+use self::approvals::Approvals;
+pub use self::approve::AnswerOutcome;
 use self::budget::Budget;
 pub use self::cancel::CancelOutcome;
 use self::hub::{Channel, Hub};
+use self::left::Left;
 use self::recorder::{Recorder, RunWriter};
 pub use self::reopen::ReopenError;
 use self::stop::{StopSignal, Stopped};
@@ -177,6 +186,9 @@ struct Scope {
     told_outages: Mutex<HashSet<u64>>,
     /// How its models call tools.
     tool_mode: ToolMode,
+    approvals: Arc<Approvals>,
+    /// What an earlier owner left waiting for a person.
+    left: Left,
 }
 
 impl Scope {

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +62,18 @@ pub enum Exposure {
     Model,
     /// Everything.
     Full,
+}
+
+/// Whether calls of a tool may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// Each may.
+    Allow,
+    /// A person is asked for each.
+    Ask,
+    /// None may.
+    Deny,
 }
 
 /// What is fixed about a tool.
@@ -150,6 +164,26 @@ pub trait Tool: Send + Sync {
     /// How long a call may take, where that is not what the configuration says for all tools.
     fn own_limit(&self) -> Option<Duration> {
         None
+    }
+
+    /// Whether its calls may run, where the configuration does not say.
+    fn approval(&self) -> Approval {
+        Approval::Allow
+    }
+
+    /// What a person is asked before a call runs, in plain words. The arguments passed [`Tool::check`].
+    fn asks(&self, arguments: &Value) -> String {
+        format!(
+            "Call `{}` with {}",
+            self.info().name,
+            words::beginning(&arguments.to_string())
+        )
+    }
+
+    /// Whether a call that broke off may be made again with the same arguments, to go on where it stood: it does nothing
+    /// but ask models.
+    fn can_go_on(&self) -> bool {
+        false
     }
 
     /// Runs one call. The arguments passed [`Tool::check`].

@@ -64,6 +64,7 @@ pub(super) fn config(inputs: &Inputs, sourced: Sourced) -> Result<Config, Config
             run_code: sourced.settings.tools.run_code,
             fetch_url: sourced.settings.tools.fetch_url,
             shell: sourced.settings.tools.shell,
+            approval: sourced.settings.tools.approval.clone(),
         },
         mcp_servers,
         demo,

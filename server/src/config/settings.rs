@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::stall::{ModelClass, StallConfig};
 use crate::provider::ProviderKind;
+use crate::tool::Approval;
 
 /// The whole file.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -182,6 +183,7 @@ pub(super) struct ToolSettings {
     pub(super) run_code: bool,
     pub(super) fetch_url: bool,
     pub(super) shell: bool,
+    pub(super) approval: BTreeMap<String, Approval>,
 }
 
 impl Default for ToolSettings {
@@ -191,6 +193,7 @@ impl Default for ToolSettings {
             run_code: true,
             fetch_url: true,
             shell: false,
+            approval: BTreeMap::new(),
         }
     }
 }

@@ -4,8 +4,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::any;
 use protocol::api::{
-    CreateRun, CreateSession, HighlightText, Highlighted, ImportAnswer, NodeRecord, RunCreated, RunDigest,
-    RunMarks, SessionCreated, SessionList, SessionSummary, TranscriptSummary,
+    AnswerApproval, CreateRun, CreateSession, HighlightText, Highlighted, ImportAnswer, NodeRecord,
+    RunCreated, RunDigest, RunMarks, SessionCreated, SessionList, SessionSummary, TranscriptSummary,
 };
 use protocol::frame::{ClientFrame, ServerFrame};
 use protocol::op::Entry;
@@ -159,6 +159,14 @@ pub(super) fn calls() -> Vec<Call> {
             "cancelNode",
             "Stops one call or one inner model of a run, and all below it; the rest goes on. Repeating it is harmless.",
         )
+        .answers_nothing(StatusCode::ACCEPTED),
+        Call::post(
+            "/api/nodes/{node}/approval",
+            runs::approval,
+            "answerApproval",
+            "Answers a call that waits for that: the first answer counts, and repeating it is harmless.",
+        )
+        .takes::<AnswerApproval>()
         .answers_nothing(StatusCode::ACCEPTED),
         Call::post(
             "/api/nodes/{node}/regenerate",

@@ -74,6 +74,9 @@ pub enum ApiError {
     /// A call that the provider runs cannot be stopped alone.
     #[error("The provider runs this call: only the whole run can be stopped.")]
     ProvidersCall,
+    /// The call does not wait for an answer.
+    #[error("This call does not wait for an answer any more.")]
+    NotAsked,
     /// The range lies outside of the content.
     #[error("The range lies outside of the content, which has {bytes} bytes.")]
     Range {
@@ -147,6 +150,7 @@ impl ApiError {
             }
             Self::Import(ImportError::Read(_)) => (StatusCode::BAD_REQUEST, "body_cut_off"),
             Self::ProvidersCall => (StatusCode::CONFLICT, "providers_call"),
+            Self::NotAsked => (StatusCode::CONFLICT, "not_asked"),
             Self::Range { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "sign_in_needed"),

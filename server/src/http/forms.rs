@@ -6,7 +6,7 @@ use axum::extract::{Form, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
-use protocol::api::{CreateRun, CreateSession};
+use protocol::api::{AnswerApproval, CreateRun, CreateSession};
 use protocol::id::{NodeId, RunId, SessionId};
 use serde::Deserialize;
 
@@ -21,6 +21,8 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/runs/{run}/cancel", post(cancel))
         .route("/runs/{run}/resume", post(resume))
         .route("/nodes/{node}/regenerate", post(regenerate))
+        .route("/nodes/{node}/cancel", post(cancel_node))
+        .route("/nodes/{node}/approval", post(approval))
 }
 
 /// Fields of a composer.
@@ -172,11 +174,36 @@ async fn resume(State(state): State<AppState>, Id(run_id): Id<RunId>) -> Result<
 async fn regenerate(State(state): State<AppState>, Id(node_id): Id<NodeId>) -> Result<Redirect, Refused> {
     let regenerated = async {
         state.execution.regenerate(&node_id).await?;
-        let run = state.execution.store().run_of_node(&node_id).await?;
-        let run_id = run.ok_or_else(|| ApiError::not_found("node", &node_id))?;
-        session_of(&state, &run_id).await
+        session_of_node(&state, &node_id).await
     };
     answer(Kind::Command, regenerated.await)
+}
+
+async fn cancel_node(State(state): State<AppState>, Id(node_id): Id<NodeId>) -> Result<Redirect, Refused> {
+    let cancelled = async {
+        super::runs::stop_node(&state, &node_id).await?;
+        session_of_node(&state, &node_id).await
+    };
+    answer(Kind::Command, cancelled.await)
+}
+
+async fn approval(
+    State(state): State<AppState>,
+    Id(node_id): Id<NodeId>,
+    form: Sent<AnswerApproval>,
+) -> Result<Redirect, Refused> {
+    let wish = read(form)?;
+    let answered = async {
+        super::runs::answer(&state, &node_id, wish).await?;
+        session_of_node(&state, &node_id).await
+    };
+    answer(Kind::Composer, answered.await)
+}
+
+async fn session_of_node(state: &AppState, node_id: &NodeId) -> Result<SessionId, ApiError> {
+    let run = state.execution.store().run_of_node(node_id).await?;
+    let run_id = run.ok_or_else(|| ApiError::not_found("node", node_id))?;
+    session_of(state, &run_id).await
 }
 
 async fn session_of(state: &AppState, run_id: &RunId) -> Result<SessionId, ApiError> {

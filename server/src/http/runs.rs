@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use protocol::PREVIEW_BYTES;
-use protocol::api::{CreateRun, RunCreated, RunDigest, RunMarks};
+use protocol::api::{AnswerApproval, CreateRun, RunCreated, RunDigest, RunMarks};
 use protocol::id::{AttemptId, NodeId, RunId, SessionId};
 use protocol::snapshot::Snapshot;
 use schemars::JsonSchema;
@@ -17,11 +17,14 @@ use serde::Deserialize;
 use super::AppState;
 use super::error::ApiError;
 use super::extract::{ApiJson, Id, Query};
-use crate::run::CancelOutcome;
+use crate::run::{AnswerOutcome, CancelOutcome};
 use crate::store::journal;
 
 /// Ops that one answer of `/ops` holds at most.
 const MAX_OPS: u32 = 10_000;
+
+/// The longest words of an answer, in characters.
+const MAX_WORDS: usize = 4_000;
 
 /// The longest key by which a repeated request is known.
 const MAX_KEY: usize = 200;
@@ -221,10 +224,41 @@ pub(super) async fn cancel_node(
     State(state): State<AppState>,
     Id(node_id): Id<NodeId>,
 ) -> Result<StatusCode, ApiError> {
-    match state.execution.cancel_node(&node_id).await? {
-        CancelOutcome::Accepted | CancelOutcome::AlreadyOver => Ok(StatusCode::ACCEPTED),
+    stop_node(&state, &node_id).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Stops one node of a run.
+pub(super) async fn stop_node(state: &AppState, node_id: &NodeId) -> Result<(), ApiError> {
+    match state.execution.cancel_node(node_id).await? {
+        CancelOutcome::Accepted | CancelOutcome::AlreadyOver => Ok(()),
         CancelOutcome::NotFound => Err(ApiError::not_found("node", node_id)),
         CancelOutcome::ProvidersCall => Err(ApiError::ProvidersCall),
+    }
+}
+
+/// `POST /api/nodes/{node}/approval`
+pub(super) async fn approval(
+    State(state): State<AppState>,
+    Id(node_id): Id<NodeId>,
+    ApiJson(wish): ApiJson<AnswerApproval>,
+) -> Result<StatusCode, ApiError> {
+    answer(&state, &node_id, wish).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Answers a call that waits for that.
+pub(super) async fn answer(state: &AppState, node_id: &NodeId, wish: AnswerApproval) -> Result<(), ApiError> {
+    let length = wish.words.as_deref().map_or(0, |words| words.chars().count());
+    if length > MAX_WORDS {
+        return Err(ApiError::Invalid(format!(
+            "The words have {length} characters; at most {MAX_WORDS} are taken."
+        )));
+    }
+    match state.execution.answer(node_id, wish).await? {
+        AnswerOutcome::Accepted | AnswerOutcome::AlreadyAnswered => Ok(()),
+        AnswerOutcome::NotAsked => Err(ApiError::NotAsked),
+        AnswerOutcome::NotFound => Err(ApiError::not_found("node", node_id)),
     }
 }
 

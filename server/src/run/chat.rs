@@ -5,20 +5,23 @@ mod beginning;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use protocol::fold::RunState;
 use protocol::id::NodeId;
 use protocol::model::{ErrorInfo, Usage};
 use protocol::op::Op;
 use protocol::state::{NodeStatus, RunStatus};
 
 use self::beginning::Beginning;
+use super::dispatch::Allowance;
 use super::ops::{OpenNode, run_updated};
-use super::recorder::{RecordError, Recorder, RunWriter};
+use super::recorder::{RecordError, Recorder};
 use super::recovery::{self, Ending};
 use super::target::UnknownTarget;
 use super::turn::{ModelNode, NodeOutcome};
-use super::{Budget, Scope, Services, StopSignal, Stopped};
+use super::{Approvals, Budget, Left, Scope, Services, StopSignal, Stopped, take_over};
 use crate::store::StoreError;
 use crate::store::queue::Claim;
+use crate::store::reopen::{Reopen, ReopenKind, ReopenedBy};
 
 /// Why a run could not be executed.
 #[derive(Debug, thiserror::Error)]
@@ -40,16 +43,33 @@ pub(super) async fn execute(
     recorder: &Recorder,
     claim: &Claim,
     stop: &StopSignal,
+    approvals: &Arc<Approvals>,
 ) -> Result<(), ExecuteError> {
-    let Some(state) = services.store.load_run(&claim.run_id).await? else {
+    let Some(mut state) = services.store.load_run(&claim.run_id).await? else {
         return Ok(());
     };
     if state.generation() != claim.generation {
         return Err(RecordError::LostOwnership.into());
     }
-    let beginning = Beginning::of(services, &state, claim.reopen).await?;
+    let (mut left, mut reopen) = (Left::default(), claim.reopen);
+    if claim.predecessor.is_some() {
+        left = take_over(services, recorder, claim, state).await?;
+        let Some(after) = services.store.load_run(&claim.run_id).await? else {
+            return Ok(());
+        };
+        state = after;
+        reopen = Some(Reopen {
+            kind: ReopenKind::Resume,
+            by: ReopenedBy::Policy,
+        });
+    }
+    let beginning = Beginning::of(services, &state, reopen).await?;
     let session = state.run().session_id.clone();
-    let budget = Budget::of(&state, claim.reopen);
+    let budget = Budget::of(&state, reopen);
+    let waits = state.run().status == RunStatus::Waiting;
+    for tool in services.store.always_allowed(&session).await? {
+        approvals.allow_always(tool);
+    }
     let scope = Arc::new(Scope {
         services: Arc::clone(services),
         writer: recorder.open(state).await?,
@@ -57,13 +77,15 @@ pub(super) async fn execute(
         budget,
         told_outages: Mutex::default(),
         tool_mode: services.store.tool_mode(&claim.run_id).await?,
+        approvals: Arc::clone(approvals),
+        left,
     });
     let writer = &scope.writer;
     tracing::info!(run.id = %claim.run_id, session.id = %session, generation = claim.generation, "the run begins");
     let node = beginning.write(&scope, stop).await;
     let nodes = [node.node_id.clone(), NodeId::root(&claim.run_id)];
     let limit = Duration::from_secs(services.config.limits.run_seconds);
-    let ran = guarded(node, writer, stop, limit).await?;
+    let ran = guarded(node, &scope, stop, limit, waits).await?;
     let at = services.clock.now_ms();
     match ran {
         NodeOutcome::Succeeded(_) => end(&scope, at, nodes, NodeStatus::Succeeded, None).await,
@@ -75,17 +97,47 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Runs the model node until it ends, its time is over, or it may not be written any more.
+/// Writes what a new owner writes first for a run that waits for a person; gives what goes on.
+async fn take_over(
+    services: &Arc<Services>,
+    recorder: &Recorder,
+    claim: &Claim,
+    state: RunState,
+) -> Result<Left, ExecuteError> {
+    let at = services.clock.now_ms();
+    let (after, mut ops) = take_over::begin(services, &state, claim, at).await;
+    let left = Left::of(&after, &services.tools);
+    let ending = Ending::Interrupted(recovery::owner_gone());
+    ops.extend(recovery::close_beside(
+        &after,
+        |node| left.holds(node),
+        &ending,
+        at,
+    ));
+    let writer = recorder.open(state).await?;
+    for op in ops {
+        writer.write(op).await;
+    }
+    writer.flush().await?;
+    Ok(left)
+}
+
+/// Runs the model node until it ends, its time is over, or it may not be written any more. The time in which nothing of
+/// the run works but a person is waited for does not count, and the run says so.
 async fn guarded(
     node: ModelNode,
-    writer: &RunWriter,
+    scope: &Scope,
     stop: &StopSignal,
     limit: Duration,
+    mut waits: bool,
 ) -> Result<NodeOutcome, ExecuteError> {
+    let writer = &scope.writer;
     let running = node.run();
     tokio::pin!(running);
-    let deadline = tokio::time::sleep(limit);
-    tokio::pin!(deadline);
+    let mut allowance = Allowance::begin(limit);
+    if waits {
+        allowance.pause();
+    }
     let (mut lost, mut late) = (false, false);
     loop {
         tokio::select! {
@@ -94,7 +146,18 @@ async fn guarded(
                 lost = true;
                 stop.stop(Stopped::Lost);
             }
-            () = &mut deadline, if !late => {
+            turned = scope.approvals.run_turns(waits), if !stop.is_stopped() => {
+                waits = turned;
+                let status = if waits {
+                    allowance.pause();
+                    RunStatus::Waiting
+                } else {
+                    allowance.go_on();
+                    RunStatus::Running
+                };
+                writer.write(run_updated(status, None, None)).await;
+            }
+            () = allowance.is_over(), if !late => {
                 late = true;
                 stop.stop(Stopped::ByTimeLimit);
             }
@@ -119,6 +182,13 @@ async fn end(scope: &Scope, at: i64, nodes: [NodeId; 2], status: NodeStatus, err
     writer.write(run_updated(status, error, usage)).await;
 }
 
+/// Whether something of the run waits for a person that another owner can go on with.
+async fn waits_for_a_person(scope: &Scope) -> Result<bool, ExecuteError> {
+    scope.writer.flush().await?;
+    let state = scope.services.store.load_run(scope.writer.run_id()).await?;
+    Ok(state.is_some_and(|state| !Left::of(&state, &scope.services.tools).is_empty()))
+}
+
 /// Closes everything that was open when the run was stopped from outside.
 async fn close_stopped(scope: &Scope, claim: &Claim, stop: &StopSignal, at: i64) -> Result<(), ExecuteError> {
     let (services, writer) = (&scope.services, &scope.writer);
@@ -129,6 +199,11 @@ async fn close_stopped(scope: &Scope, claim: &Claim, stop: &StopSignal, at: i64)
                 .cloned()
                 .unwrap_or(RecordError::LostOwnership)
                 .into());
+        }
+        Some(Stopped::ByShutdown) if waits_for_a_person(scope).await? => {
+            // Whoever takes it over goes on waiting.
+            services.store.let_go(claim).await?;
+            return Ok(());
         }
         Some(Stopped::ByShutdown) => {
             services.store.mark_automatic_resume(claim).await?;

@@ -5,6 +5,7 @@
 
 mod call;
 mod inner;
+mod permit;
 mod program;
 mod reports;
 
@@ -14,12 +15,13 @@ use futures::FutureExt as _;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use protocol::Extra;
-use protocol::id::{BlockId, GroupId};
+use protocol::id::{BlockId, GroupId, NodeId};
 use protocol::model::{BlockBody, ErrorInfo};
 use protocol::op::{BlockUpdated, Op};
 use protocol::state::NodeStatus;
 use serde_json::Value;
 
+pub(super) use self::call::Allowance;
 use super::chat::ExecuteError;
 use super::context::{CANCELLED, bounded};
 use super::ops::{BlockPlace, OpenNode};
@@ -31,6 +33,7 @@ use crate::tool::{CalledBy, Concurrency, Tool, ToolError, ToolRegistry};
 pub(super) struct Caller<'a> {
     pub(super) by: CalledBy,
     pub(super) scope: &'a Arc<Scope>,
+    pub(super) node_id: &'a NodeId,
     pub(super) stop: &'a StopSignal,
     /// How many model nodes it lies within.
     pub(super) depth: u32,
@@ -79,10 +82,10 @@ enum Settled {
 }
 
 /// Runs the calls; gives a result for each, in their order. `next` is where the next block of the attempt stands: a
-/// batch takes a place. Once the caller is stopped, what is not settled is left to whoever closes it.
+/// batch takes a place. Calls that an earlier owner left have none, since their batches are declared. Once the caller is stopped, what is not settled is left to whoever closes it.
 pub(super) async fn run_calls(
     caller: &Caller<'_>,
-    next: &mut BlockPlace<'_>,
+    mut next: Option<&mut BlockPlace<'_>>,
     calls: Vec<Call>,
 ) -> Result<Vec<ToolResult>, ExecuteError> {
     let mut results: Vec<Option<ToolResult>> = Vec::new();
@@ -115,7 +118,9 @@ pub(super) async fn run_calls(
         if caller.stop.is_stopped() {
             break;
         }
-        if batch.len() > 1 {
+        if batch.len() > 1
+            && let Some(next) = next.as_deref_mut()
+        {
             declare(caller, next, groups, &batch).await;
             groups += 1;
         }

@@ -167,6 +167,12 @@ impl Live {
         self.show(StreamActivity::ToolRunning);
     }
 
+    /// A person is asked, and the model's calls wait for the answer.
+    pub(super) fn awaiting_person(&mut self) {
+        self.clocks = None;
+        self.show(StreamActivity::AwaitingPerson);
+    }
+
     /// It is over.
     pub(super) fn settle(&mut self) {
         self.clocks = None;

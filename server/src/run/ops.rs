@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use protocol::digest::{Sha256Stream, sha256};
 use protocol::id::{AttemptId, BlockId, NodeId, OccurrenceId};
-use protocol::model::{BlockBody, ErrorInfo, Usage};
+use protocol::model::{BlockBody, ErrorInfo, Node, Usage};
 use protocol::op::{
     AttemptFinished, BlockDelta, BlockFinished, BlockStarted, NodeFinished, NodeOutput, NodeStarted,
     NodeUpdated, Notice, Op, OutputSummary, RunUpdated,
@@ -130,6 +130,20 @@ impl OpenNode {
         Self {
             node_id,
             channels: BTreeMap::new(),
+        }
+    }
+
+    /// A node that an earlier owner left.
+    pub(super) fn of(node: &Node) -> Self {
+        let channels = node.outputs.iter().map(|(channel, output)| {
+            let mut hash = Sha256Stream::default();
+            hash.update(output.text.as_bytes());
+            let media_type = default_media_type(*channel).to_owned();
+            (*channel, (output.text.len() as u64, hash, media_type))
+        });
+        Self {
+            node_id: node.node_id.clone(),
+            channels: channels.collect(),
         }
     }
 

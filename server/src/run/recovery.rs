@@ -28,6 +28,14 @@ pub enum Ending {
     Failed(ErrorInfo),
 }
 
+/// Why a run ends whose owner is gone.
+pub fn owner_gone() -> ErrorInfo {
+    ErrorInfo::new(
+        "owner_gone",
+        "The server that executed this run is gone. What it showed is kept.",
+    )
+}
+
 impl Ending {
     fn attempt(&self) -> AttemptStatus {
         match self {
@@ -88,6 +96,19 @@ pub fn close(state: &RunState, ending: &Ending, at: i64) -> Vec<Op> {
     ops
 }
 
+/// The ops that close what is open beside nodes that go on. Of a model among these the attempt ends: another one follows
+/// when its calls are over.
+pub fn close_beside(
+    state: &RunState,
+    goes_on: impl Fn(&NodeId) -> bool,
+    ending: &Ending,
+    at: i64,
+) -> Vec<Op> {
+    let mut ops = close_attempts(state, ending, &goes_on);
+    ops.extend(close_nodes(state, ending, at, |node_id| !goes_on(node_id)));
+    ops
+}
+
 /// The ops that close what is open of one node and of all below it.
 pub fn close_within(state: &RunState, node_id: &NodeId, ending: &Ending, at: i64) -> Vec<Op> {
     let mut within = HashSet::from([node_id]);
@@ -115,19 +136,7 @@ fn close_nodes(state: &RunState, ending: &Ending, at: i64, is_meant: impl Fn(&No
             }));
         }
     }
-    for attempt in state.attempts() {
-        if attempt.state.end().is_none() && is_meant(&attempt.node_id) {
-            ops.push(Op::AttemptFinished(AttemptFinished {
-                node_id: attempt.node_id.clone(),
-                attempt_id: attempt.attempt_id.clone(),
-                status: ending.attempt(),
-                stop_reason: None,
-                usage: None,
-                error: ending.error(),
-                extra: Extra::new(),
-            }));
-        }
-    }
+    ops.extend(close_attempts(state, ending, &is_meant));
     // A parent is always announced before its children.
     for node in state.nodes().iter().rev() {
         if node.state.end().is_none() && is_meant(&node.node_id) {
@@ -135,6 +144,25 @@ fn close_nodes(state: &RunState, ending: &Ending, at: i64, is_meant: impl Fn(&No
         }
     }
     ops
+}
+
+fn close_attempts(state: &RunState, ending: &Ending, is_meant: &impl Fn(&NodeId) -> bool) -> Vec<Op> {
+    let open = state
+        .attempts()
+        .iter()
+        .filter(|attempt| attempt.state.end().is_none() && is_meant(&attempt.node_id));
+    open.map(|attempt| {
+        Op::AttemptFinished(AttemptFinished {
+            node_id: attempt.node_id.clone(),
+            attempt_id: attempt.attempt_id.clone(),
+            status: ending.attempt(),
+            stop_reason: None,
+            usage: None,
+            error: ending.error(),
+            extra: Extra::new(),
+        })
+    })
+    .collect()
 }
 
 fn finish(node: &Node, ending: &Ending, at: i64) -> NodeFinished {

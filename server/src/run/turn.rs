@@ -25,14 +25,16 @@ pub(super) use self::rebuild::rebuild;
 use self::service::Next;
 use super::chat::ExecuteError;
 use super::context::{self, Origin};
+use super::dispatch::{self, Call, Caller};
+use super::left::LeftModel;
 use super::live::Live;
-use super::ops::notice;
+use super::ops::{BlockPlace, notice};
 use super::target::Target;
 use super::{Scope, StopSignal};
-use crate::provider::ModelMessage;
+use crate::provider::{ModelMessage, ToolResult};
 use crate::store::StoreError;
 use crate::stream::{Decision, Failure, Retries};
-use crate::tool::ToolRegistry;
+use crate::tool::{CalledBy, ToolRegistry};
 
 /// An attempt that is about to start.
 #[derive(Debug, Clone)]
@@ -64,6 +66,8 @@ pub(super) struct ModelNode {
     pub(super) depth: u32,
     /// The attempt to begin with.
     pub(super) attempt: NewAttempt,
+    /// The calls of an earlier owner that have to end before.
+    pub(super) left: Option<LeftModel>,
     pub(super) target: Target,
     /// Who may go on in its place, in order.
     pub(super) fallbacks: VecDeque<Target>,
@@ -113,9 +117,67 @@ impl ModelNode {
             self.node_id.clone(),
             self.attempt.attempt_id.clone(),
         );
-        let outcome = self.attempts(&mut live).await;
+        let _works = self.scope.approvals.works(&self.node_id);
+        let goes_on = match self.left.take() {
+            Some(left) => self.end_left(&mut live, left).await,
+            None => Ok(true),
+        };
+        let outcome = match goes_on {
+            Ok(true) => self.attempts(&mut live).await,
+            Ok(false) => Ok(NodeOutcome::Stopped),
+            Err(error) => Err(error),
+        };
         live.settle();
         outcome
+    }
+
+    /// Lets calls end that an earlier owner left waiting; what they gave is read from the record. `false` when the node
+    /// is stopped before.
+    async fn end_left(&mut self, live: &mut Live, left: LeftModel) -> Result<bool, ExecuteError> {
+        live.attempt(left.attempt_id);
+        self.run_calls(live, None, left.calls).await?;
+        if self.stop.is_stopped() {
+            return Ok(false);
+        }
+        self.scope.writer.flush().await?;
+        self.prepare(self.attempt.index, self.attempt.reason).await?;
+        Ok(true)
+    }
+
+    /// Runs calls of the node, and says meanwhile whether a person is waited for.
+    async fn run_calls(
+        &self,
+        live: &mut Live,
+        place: Option<&mut BlockPlace<'_>>,
+        calls: Vec<Call>,
+    ) -> Result<Vec<ToolResult>, ExecuteError> {
+        let approvals = &self.scope.approvals;
+        let _rests = approvals.rests(&self.node_id);
+        let caller = Caller {
+            by: CalledBy::Model,
+            scope: &self.scope,
+            node_id: &self.node_id,
+            stop: &self.stop,
+            depth: self.depth,
+            tools: &self.tools,
+        };
+        let running = dispatch::run_calls(&caller, place, calls);
+        tokio::pin!(running);
+        let mut waits = false;
+        live.tool_running();
+        loop {
+            tokio::select! {
+                results = &mut running => return results,
+                turned = approvals.model_turns(&self.node_id, waits) => {
+                    waits = turned;
+                    if waits {
+                        live.awaiting_person();
+                    } else {
+                        live.tool_running();
+                    }
+                }
+            }
+        }
     }
 
     async fn attempts(&mut self, live: &mut Live) -> Result<NodeOutcome, ExecuteError> {
@@ -202,6 +264,12 @@ impl ModelNode {
 
     /// Prepares the attempt after this one, which has ended in the record: what it is asked is read from there.
     async fn go_on(&mut self, reason: AttemptReason) -> Result<(), ExecuteError> {
+        let index = self.attempt.index.saturating_add(1);
+        self.prepare(index, reason).await
+    }
+
+    /// The same where the attempt has this index.
+    async fn prepare(&mut self, index: u32, reason: AttemptReason) -> Result<(), ExecuteError> {
         let state = self.recorded().await?;
         let services = &self.scope.services;
         let conversation = match &self.origin {
@@ -216,7 +284,6 @@ impl ModelNode {
             }
         };
         self.conversation = conversation.messages;
-        let index = self.attempt.index.saturating_add(1);
         self.attempt = NewAttempt::new(index, reason, conversation.continues);
         Ok(())
     }

@@ -17,9 +17,9 @@ use uuid::Uuid;
 use super::ops::notice;
 use super::recorder::{RecordError, Recorder};
 use super::recovery::{self, Ending};
-use super::{Services, StopSignal, Stopped, chat, take_over, transcripts};
+use super::{Approvals, Left, Services, StopSignal, Stopped, chat, take_over, transcripts};
 use crate::store::StoreError;
-use crate::store::commands::CommandKind;
+use crate::store::commands::{Answer, CommandKind};
 use crate::store::queue::Claim;
 
 /// How often leases are renewed, commands are looked for, and orphans are swept up.
@@ -34,6 +34,13 @@ const MAX_RUNS: usize = 256;
 /// How often closing a run is tried; after that its lease ends, and the sweep closes it.
 const CLOSE_TRIES: u32 = 3;
 
+/// The ways to reach a run that executes.
+#[derive(Clone, Default)]
+struct Executing {
+    stop: StopSignal,
+    approvals: Arc<Approvals>,
+}
+
 /// Executes runs as one owner.
 pub(super) struct Worker {
     services: Arc<Services>,
@@ -42,7 +49,7 @@ pub(super) struct Worker {
     owner: String,
     queued: Notify,
     commanded: Notify,
-    executing: Mutex<HashMap<RunId, StopSignal>>,
+    executing: Mutex<HashMap<RunId, Executing>>,
     slots: Arc<Semaphore>,
     stopping: CancellationToken,
     runs: TaskTracker,
@@ -85,8 +92,8 @@ impl Worker {
     /// Stops a run that this server executes; `false` when it does not.
     pub(super) fn stop(&self, run_id: &RunId, why: Stopped) -> bool {
         match self.executing().get(run_id) {
-            Some(signal) => {
-                signal.stop(why);
+            Some(run) => {
+                run.stop.stop(why);
                 true
             }
             None => false,
@@ -96,11 +103,18 @@ impl Worker {
     /// Stops one node of a run that this server executes; `false` when it does not.
     pub(super) fn stop_node(&self, run_id: &RunId, node_id: &NodeId) -> bool {
         match self.executing().get(run_id) {
-            Some(signal) => {
-                signal.stop_node(node_id);
+            Some(run) => {
+                run.stop.stop_node(node_id);
                 true
             }
             None => false,
+        }
+    }
+
+    /// Brings an answer to a run that this server executes.
+    fn answer(&self, run_id: &RunId, answer: Answer) {
+        if let Some(run) = self.executing().get(run_id) {
+            run.approvals.answer(answer);
         }
     }
 
@@ -124,15 +138,15 @@ impl Worker {
         self.stopping.cancel();
         self.runs.close();
         if tokio::time::timeout(grace, self.runs.wait()).await.is_err() {
-            for signal in self.executing().values() {
-                signal.stop(Stopped::ByShutdown);
+            for run in self.executing().values() {
+                run.stop.stop(Stopped::ByShutdown);
             }
             self.runs.wait().await;
         }
         self.recorder.stop().await;
     }
 
-    fn executing(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, StopSignal>> {
+    fn executing(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Executing>> {
         self.executing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,11 +207,11 @@ impl Worker {
     }
 
     async fn execute(&self, claim: Claim) {
-        let signal = StopSignal::default();
-        self.executing().insert(claim.run_id.clone(), signal.clone());
+        let run = Executing::default();
+        self.executing().insert(claim.run_id.clone(), run.clone());
         // A command may have come between the claim and this moment.
         self.look_for_commands();
-        let execution = chat::execute(&self.services, &self.recorder, &claim, &signal);
+        let execution = chat::execute(&self.services, &self.recorder, &claim, &run.stop, &run.approvals);
         let outcome = AssertUnwindSafe(execution).catch_unwind().await;
         self.executing().remove(&claim.run_id);
         let outcome = match outcome {
@@ -286,22 +300,35 @@ impl Worker {
         let at = self.services.clock.now_ms();
         for (run_id, command) in self.services.store.take_commands(&executing, at).await? {
             match command {
-                CommandKind::Cancel => self.stop(&run_id, Stopped::ByPerson),
-                CommandKind::CancelNode(node_id) => self.stop_node(&run_id, &node_id),
-            };
+                CommandKind::Cancel => {
+                    self.stop(&run_id, Stopped::ByPerson);
+                }
+                CommandKind::CancelNode(node_id) => {
+                    self.stop_node(&run_id, &node_id);
+                }
+                CommandKind::Answer(answer) => self.answer(&run_id, answer),
+            }
         }
         Ok(())
     }
 
-    async fn sweep(&self) -> Result<(), StoreError> {
+    async fn sweep(self: &Arc<Self>) -> Result<(), StoreError> {
         while let Some(claim) = self.services.store.claim_orphan(&self.owner).await? {
             // This process may still believe that it owns the run.
             self.stop(&claim.run_id, Stopped::Lost);
+            if self.waits_for_a_person(&claim).await? {
+                tracing::info!(run.id = %claim.run_id, generation = claim.generation, "its owner is gone: it goes on waiting");
+                let worker = Arc::clone(self);
+                self.runs.spawn(async move {
+                    let run_id = claim.run_id.clone();
+                    worker.execute(claim).await;
+                    worker.look_at_queue();
+                    worker.store_transcripts(&run_id).await;
+                });
+                continue;
+            }
             tracing::info!(run.id = %claim.run_id, generation = claim.generation, "its owner is gone: closing the run");
-            let error = ErrorInfo::new(
-                "owner_gone",
-                "The server that executed this run is gone. What it showed is kept.",
-            );
+            let error = recovery::owner_gone();
             if self.services.store.mark_automatic_resume(&claim).await? {
                 tracing::info!(run.id = %claim.run_id, "it is resumed, as its policy says");
             }
@@ -309,6 +336,12 @@ impl Worker {
             self.look_at_queue();
         }
         Ok(())
+    }
+
+    /// Whether a run that was taken over waits for a person, and can go on.
+    async fn waits_for_a_person(&self, claim: &Claim) -> Result<bool, StoreError> {
+        let state = self.services.store.load_run(&claim.run_id).await?;
+        Ok(state.is_some_and(|state| !Left::of(&state, &self.services.tools).is_empty()))
     }
 
     /// Closes a run that nobody executes.

@@ -160,6 +160,19 @@ impl Store {
         Ok(())
     }
 
+    /// Lets go of a run in the middle of it, so that the next sweep of any server takes it over.
+    pub async fn let_go(&self, claim: &Claim) -> Result<(), StoreError> {
+        sqlx::query(
+            "update runs set owner = null, lease_expires_at = now()
+             where run_id = $1 and generation = $2 and status in ('running', 'waiting')",
+        )
+        .bind(claim.run_id.as_str())
+        .bind(claim.generation as i64)
+        .execute(self.pool())
+        .await?;
+        Ok(())
+    }
+
     /// Renews the leases of those runs that the owner executes; gives the ones that it still owns. A run that it does
     /// not execute any more keeps its end, so that a sweep closes it.
     pub async fn renew_leases(&self, owner: &str, executing: &[RunId]) -> Result<Vec<RunId>, StoreError> {

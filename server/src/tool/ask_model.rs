@@ -56,6 +56,10 @@ impl Default for AskModel {
 }
 
 impl Tool for AskModel {
+    fn can_go_on(&self) -> bool {
+        true
+    }
+
     fn info(&self) -> &ToolInfo {
         &self.info
     }

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use super::arguments::{PositiveInteger, decode, schema_of};
 use super::{
-    Concurrency, Exposure, Tool, ToolContext, ToolError, ToolFuture, ToolInfo, ToolOutput, ToolProgress,
-    Workspace, words,
+    Approval, Concurrency, Exposure, Tool, ToolContext, ToolError, ToolFuture, ToolInfo, ToolOutput,
+    ToolProgress, Workspace, words,
 };
 
 /// The most bytes of output that are kept; the end of a longer one.
@@ -82,6 +82,18 @@ impl Shell {
 impl Tool for Shell {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn approval(&self) -> Approval {
+        Approval::Ask
+    }
+
+    fn asks(&self, arguments: &Value) -> String {
+        let command = arguments.get("command").and_then(Value::as_str);
+        format!(
+            "Run the command `{}`",
+            words::beginning(command.unwrap_or_default())
+        )
     }
 
     fn check(&self, arguments: &Value) -> Result<(), ToolError> {

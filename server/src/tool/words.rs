@@ -25,6 +25,16 @@ pub(crate) fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
+/// The beginning of a text that people are asked about; what is left out is marked.
+pub(crate) fn beginning(text: &str) -> String {
+    const LONGEST: usize = 600;
+    let end = text.floor_char_boundary(LONGEST);
+    match text.len() > end {
+        true => format!("{}…", &text[..end]),
+        false => text.to_owned(),
+    }
+}
+
 /// A file name on one line: what is not UTF-8 becomes U+FFFD, control characters are escaped.
 pub(crate) fn name(name: &OsStr) -> String {
     let lossy = name.to_string_lossy();

@@ -8,6 +8,7 @@
 
 mod access;
 mod api_document;
+mod approving;
 mod attempts;
 mod cancelling;
 mod catching_up;

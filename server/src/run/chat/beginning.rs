@@ -178,6 +178,7 @@ impl Beginning {
             writer.write(op).await;
         }
         ModelNode {
+            left: scope.left.take(&self.answer),
             scope: Arc::clone(scope),
             stop: stop.clone(),
             node_id: self.answer,

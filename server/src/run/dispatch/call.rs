@@ -10,6 +10,7 @@ use protocol::state::{Channel, NodeStatus};
 use tokio::time::Instant;
 
 use super::inner;
+use super::permit::{self, Verdict};
 use super::program::{ProgramCalls, not_awaited};
 use super::reports::Reports;
 use super::{Caller, Prepared, Settled, refuse};
@@ -30,25 +31,36 @@ enum Outcome {
     Abandoned,
 }
 
-/// The time that a call may take. It stands still while models that the call asked are at work: those have limits of
-/// their own.
-struct Allowance {
+/// The time that something may take, which can stand still. That of a call does while models that the call asked are at
+/// work, which have limits of their own; that of a run does while it waits for a person.
+pub(in crate::run) struct Allowance {
     left: Duration,
     since: Option<Instant>,
 }
 
 impl Allowance {
-    fn pause(&mut self) {
+    /// Begins now.
+    pub(in crate::run) fn begin(left: Duration) -> Self {
+        Self {
+            left,
+            since: Some(Instant::now()),
+        }
+    }
+
+    /// From now on time does not count.
+    pub(in crate::run) fn pause(&mut self) {
         if let Some(since) = self.since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
         }
     }
 
-    fn go_on(&mut self) {
+    /// It counts again.
+    pub(in crate::run) fn go_on(&mut self) {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    async fn is_over(&self) {
+    /// Waits until nothing is left.
+    pub(in crate::run) async fn is_over(&self) {
         match self.since {
             Some(since) => tokio::time::sleep_until(since + self.left).await,
             None => std::future::pending().await,
@@ -58,24 +70,41 @@ impl Allowance {
 
 /// Runs a call to its end. Where its caller is stopped, what is not settled is left to whoever closes the caller.
 pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<Settled, ExecuteError> {
+    let (services, writer) = (&caller.scope.services, &caller.scope.writer);
+    let stop = caller.stop.child();
+    let _stops = stop.stops(prepared.node.id());
+    let verdict = match stop.why() {
+        Some(Stopped::ByPerson) => Verdict::Stopped,
+        _ => permit::ask(caller, &stop, &prepared).await?,
+    };
     let Prepared {
         mut node,
         tool,
         arguments,
     } = prepared;
-    let (services, writer) = (&caller.scope.services, &caller.scope.writer);
-    let stop = caller.stop.child();
-    let _stops = stop.stops(node.id());
-    if stop.why() == Some(Stopped::ByPerson) {
-        let words = "A person cancelled the call before it began.";
-        return Ok(refuse(caller, node, &ToolError::new("cancelled", words)).await);
+    match verdict {
+        Verdict::Runs => {}
+        Verdict::Denied(info) => {
+            let at = services.clock.now_ms();
+            node.finish(writer, at, NodeStatus::Denied, Some(info.clone()), None)
+                .await;
+            return Ok(Settled::NotRun(info));
+        }
+        // Whoever stopped the caller says how this node ended.
+        Verdict::Stopped if caller.stop.is_stopped() => return Ok(Settled::Stopped),
+        Verdict::Stopped => {
+            let words = "A person cancelled the call before it began.";
+            return Ok(refuse(caller, node, &ToolError::new("cancelled", words)).await);
+        }
     }
-    node.run(writer).await;
     if tool.info().mutating {
         // What may change something is in the record before it begins: whatever becomes of this process, nobody takes the
         // call for one that never began and runs it once more.
         writer.flush().await?;
     }
+    let approvals = &caller.scope.approvals;
+    let mut works = Some(approvals.works(caller.node_id));
+    let (node_id, mut waits) = (node.id().clone(), false);
     let reports = Arc::new(Reports::default());
     let (models, mut requests) = InnerModels::channel();
     let (calls, mut called) = SubCalls::channel();
@@ -87,10 +116,7 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<Settl
     };
     let configured = Duration::from_secs(services.config.limits.tool_seconds);
     let limit = tool.own_limit().unwrap_or(configured);
-    let mut allowance = Allowance {
-        left: limit,
-        since: Some(Instant::now()),
-    };
+    let mut allowance = Allowance::begin(limit);
     let mut asked = FuturesUnordered::new();
     let mut next_ordinal = 0;
     // What a program calls ends when the program does.
@@ -98,6 +124,7 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<Settl
     let program = Caller {
         by: CalledBy::Program,
         scope: caller.scope,
+        node_id: &node_id,
         stop: &within,
         depth: caller.depth,
         tools: caller.tools,
@@ -116,6 +143,7 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<Settl
                 () = reports.changed() => reports.write(writer, &mut node).await,
                 Some(request) = requests.recv() => {
                     allowance.pause();
+                    works = None;
                     asked.push(inner::run(caller, &stop, node.id().clone(), next_ordinal, request));
                     next_ordinal += 1;
                 }
@@ -123,10 +151,22 @@ pub(super) async fn run(caller: &Caller<'_>, prepared: Prepared) -> Result<Settl
                     ended?;
                     if asked.is_empty() {
                         allowance.go_on();
+                        works.get_or_insert_with(|| approvals.works(caller.node_id));
                     }
                 }
                 Some(request) = called.recv() => sub_calls.take(request).await,
                 ended = sub_calls.next(), if sub_calls.is_running() => ended?,
+                turned = approvals.model_turns(&node_id, waits), if sub_calls.is_running() || waits => {
+                    // A program that waits for a person does nothing else.
+                    waits = turned;
+                    if waits {
+                        allowance.pause();
+                        works = None;
+                    } else {
+                        allowance.go_on();
+                        works.get_or_insert_with(|| approvals.works(caller.node_id));
+                    }
+                }
                 () = allowance.is_over() => {
                     stop.stop(Stopped::ByTimeLimit);
                     break Outcome::TimedOut;

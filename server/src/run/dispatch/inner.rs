@@ -103,6 +103,7 @@ async fn ask(
     let occurrence = OccurrenceId::inner_model_call(parent, ordinal);
     let node_id = NodeId::model(parent, &occurrence);
     let _stops = stop.stops(&node_id);
+    let left = scope.left.take(&node_id);
     let announcement = Announcement {
         node_id: node_id.clone(),
         parent_id: Some(parent),
@@ -113,27 +114,38 @@ async fn ask(
         executor: Executor::Runloom,
         occurrence_id: Some(occurrence),
     };
-    scope.writer.write(announcement.op()).await;
-    scope.writer.write(node_running(&node_id)).await;
+    if left.is_none() {
+        scope.writer.write(announcement.op()).await;
+        scope.writer.write(node_running(&node_id)).await;
+    }
+    let (attempt, next_ordinal, rounds) = match &left {
+        None => (NewAttempt::new(0, AttemptReason::Initial, None), 0, 0),
+        Some(left) => {
+            let index = left.attempt_index.saturating_add(1);
+            let attempt = NewAttempt::new(index, AttemptReason::Resume, None);
+            (attempt, left.next_ordinal, left.rounds)
+        }
+    };
     let node = ModelNode {
         scope: Arc::clone(scope),
         stop: stop.clone(),
         node_id: node_id.clone(),
         depth: caller.depth + 1,
-        attempt: NewAttempt::new(0, AttemptReason::Initial, None),
+        attempt,
         fallbacks: target.fallbacks(
             &scope.services.config,
             &scope.services.config.roles.inner,
             scope.reasoning,
         ),
         salvage: accept_partial.then_some(SALVAGE_TOKENS),
+        left,
         target,
         system: system.unwrap_or_else(|| SYSTEM.to_owned()),
         tools,
         origin: Origin::Asked(prompt.clone()),
         conversation: vec![ModelMessage::User { text: prompt }],
-        next_ordinal: 0,
-        rounds: 0,
+        next_ordinal,
+        rounds,
         answer: Vec::new(),
     };
     // A task of its own: else the stack would grow with each level.

@@ -14,12 +14,10 @@ use crate::provider::{
     ToolDefinition, Usage,
 };
 use crate::run::chat::ExecuteError;
-use crate::run::dispatch::{self, Caller};
 use crate::run::live::Live;
 use crate::run::ops::{BlockPlace, attempt_finished, stream_path};
 use crate::run::transcripts;
 use crate::stream::{Failure, ModelStream, Seat, StreamItem, StreamStart};
-use crate::tool::CalledBy;
 
 /// How an attempt ended. What it opened is closed, unless it was stopped from outside.
 #[derive(Debug)]
@@ -105,21 +103,13 @@ impl ModelNode {
                 replay: complete.replay,
             });
             if !calls.is_empty() {
-                live.tool_running();
-                let caller = Caller {
-                    by: CalledBy::Model,
-                    scope: &self.scope,
-                    stop: &self.stop,
-                    depth: self.depth,
-                    tools: &self.tools,
-                };
                 let mut place = BlockPlace {
                     node_id: &node_id,
                     attempt_id: &attempt_id,
                     block_index: next_index,
                     round,
                 };
-                let results = dispatch::run_calls(&caller, &mut place, calls).await?;
+                let results = self.run_calls(live, Some(&mut place), calls).await?;
                 next_index = place.block_index;
                 if self.stop.is_stopped() {
                     return Ok(AttemptEnd::Stopped);
