@@ -3,6 +3,8 @@
 //! [`LlmNodeContent`](llm_node_content::LlmNodeContent) is the one component for it. Its input is a node's id; all else
 //! comes from the run's store, so that a change touches only what shows it.
 
+pub mod approval;
+pub mod asking;
 pub mod attempt;
 pub mod block;
 pub mod block_list;
@@ -23,6 +25,7 @@ pub mod registry;
 pub mod run_info;
 pub mod run_view;
 pub mod scope;
+pub mod stop_node;
 pub mod tool_row;
 pub mod views;
 pub mod words;

@@ -6,10 +6,12 @@ use leptos::prelude::*;
 use protocol::id::NodeId;
 use protocol::state::{Executor, NodeKind};
 
+use crate::content::approval::{ApprovalCard, Stand};
 use crate::content::calls::Calls;
 use crate::content::io::IoSections;
 use crate::content::llm_node_content::LlmNodeContent;
 use crate::content::scope::Scope;
+use crate::content::stop_node::StopNode;
 use crate::content::{registry, words};
 use crate::data::clock::{PageClock, TimeOfDay};
 use crate::data::run_store::RunStore;
@@ -94,10 +96,7 @@ pub fn NodeDetails(
         .unwrap_or((NodeKind::Function, String::new()));
     let state = {
         let (run, node_id) = (run.clone(), node_id.clone());
-        memo(move || {
-            run.node(&node_id, |node| words::node_state(node.state.status()))
-                .unwrap_or(StateKind::Unresolved)
-        })
+        memo(move || run.shown_state(&node_id).unwrap_or(StateKind::Unresolved))
     };
     let path = path(&run, &node_id);
     let last = path.len().saturating_sub(1);
@@ -125,7 +124,10 @@ pub fn NodeDetails(
         NodeKind::Model => {
             Either::Left(view! { <LlmNodeContent run=run.clone() node_id=node_id.clone() depth=0/> })
         }
-        _ => Either::Right(view! { <CallDetails run=run.clone() node_id=node_id.clone()/> }),
+        _ => Either::Right(view! {
+            <ApprovalCard run=run.clone() node_id=node_id.clone() stand=Stand::Row/>
+            <CallDetails run=run.clone() node_id=node_id.clone()/>
+        }),
     };
     // What a provider sent of a model's answer, as it came.
     let transcript = (kind == NodeKind::Model).then(|| {
@@ -143,6 +145,7 @@ pub fn NodeDetails(
         <div class="details__acts">
             <Button small=true icon=IconName::Locate on_click=locate>"Locate"</Button>
             {transcript}
+            <StopNode run=run.clone() node_id=Signal::stored(Some(node_id.clone()))/>
         </div>
         <NodeFacts run node_id/>
         {body}

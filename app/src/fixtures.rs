@@ -5,6 +5,7 @@
 //! Development builds have them, at `/fixtures`. What is shipped is built without debug assertions and so without this
 //! module.
 
+mod asks;
 mod attempts;
 mod bars;
 mod blocks;
@@ -97,6 +98,7 @@ pub const FIXTURES: &[Fixture] = &[
     sheet("ends", "Calls that ended in any way, opened", opened::ends),
     sheet("large", "Long outputs and long texts", opened::large),
     sheet("attempts", "Attempts and their boundaries", attempts::sections),
+    sheet("asks", "Calls that wait for a person", asks::sections),
     sheet("levels", "Model calls within model calls", levels::sections),
     sheet("runs", "Runs and what can be done about them", runs::sections),
     sheet("notices", "Notices and messages", runs::notices),

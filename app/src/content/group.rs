@@ -94,18 +94,14 @@ fn GroupHead(run: RunStore, members: Memo<Vec<BlockId>>) -> impl IntoView {
         let mut span = (None, Some(i64::MIN));
         for block in members.get() {
             let node = node_of(&run, &block).and_then(|id| {
-                run.node(&id, |node| {
-                    (
-                        node.state.status(),
-                        node.started_at,
-                        node.state.end().map(|end| end.finished_at),
-                    )
-                })
+                let times = run.node(&id, |node| {
+                    (node.started_at, node.state.end().map(|end| end.finished_at))
+                });
+                run.shown_state(&id).zip(times)
             });
-            let Some((status, start, end)) = node else {
+            let Some((state, (start, end))) = node else {
                 continue;
             };
-            let state = words::node_state(status);
             match counts.iter_mut().find(|(known, _)| *known == state) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((state, 1)),

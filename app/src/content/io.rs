@@ -8,6 +8,7 @@ use protocol::state::{Channel, NodeStatus};
 
 use section::OutputSection;
 
+use super::approval::Answered;
 use super::words;
 use crate::data::run_store::RunStore;
 use crate::ui::dynamic::{dynamic_view, memo};
@@ -38,6 +39,7 @@ pub fn IoSections(
         }
     };
     view! {
+        <Answered run=run.clone() node_id=node_id.clone()/>
         <ErrorSection run=run.clone() node_id=node_id.clone()/>
         <OutputSection run=run.clone() node_id=node_id.clone() channel=Channel::Arguments/>
         <ProgressSection run=run.clone() node_id=node_id.clone()/>

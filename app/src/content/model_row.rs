@@ -37,8 +37,7 @@ pub fn ModelRow(
         run.node(id, |node| node.name.clone()).unwrap_or_default()
     });
     let state = node_memo(&run, &node_id, |run, id| {
-        run.node(id, |node| words::node_state(node.state.status()))
-            .unwrap_or(StateKind::Unresolved)
+        run.shown_state(id).unwrap_or(StateKind::Unresolved)
     });
     let model = node_memo(&run, &node_id, |run, id| {
         run.attempts(id)
@@ -117,7 +116,7 @@ pub fn ModelRow(
                 <StateMark state/>
                 <time class="row__time">{time}</time>
             </button>
-            <RowActions node_id=Signal::stored(Some(node_id))/>
+            <RowActions run node_id=Signal::stored(Some(node_id))/>
         </div>
         {content}
     }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use protocol::state::{AttemptStatus, RunStatus};
 use serde_json::Value;
 
-use super::words;
+use super::{asking, words};
 use crate::data::clock::TimeOfDay;
 use crate::data::run_store::{Piece, RunStore};
 use crate::ui::dynamic::{dynamic_list, dynamic_view, memo};
@@ -133,16 +133,19 @@ pub fn RunEnd(
                     | (RunStatus::Interrupted, Some(AttemptStatus::Interrupted))
             )
         });
+        let asks = run.read(Piece::Approvals, |state| asking::open(state).next().is_some());
         let words = match status {
             RunStatus::Running | RunStatus::Succeeded => return None,
             RunStatus::Failed if is_said => return None,
             RunStatus::Cancelled | RunStatus::Interrupted if ended_alike => return None,
+            // What a person is asked stands at the top of the run.
+            RunStatus::Waiting if asks => return None,
+            RunStatus::Waiting => (true, "Needs you.", "The run waits for an answer.".to_owned()),
             RunStatus::Queued => (
                 false,
                 "Queued.",
                 "It begins when the run before it is over.".to_owned(),
             ),
-            RunStatus::Waiting => (true, "Needs you.", "The run waits for an answer.".to_owned()),
             RunStatus::Failed => {
                 let error =
                     error.map(|error| format!("{} ({})", words::capitalised(&error.message), error.code));

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use protocol::id::NodeId;
 use protocol::state::NodeKind;
 
+use super::approval::OpenRequests;
 use super::block_list;
 use super::go_on::GoOn;
 use super::model_row::ModelRow;
@@ -136,6 +137,7 @@ fn RunBody(run: RunStore, digest: Memo<Option<String>>, asked: RwSignal<bool>) -
     let nodes = run.clone();
     view! {
         <Messages run=run.clone()/>
+        <OpenRequests run=run.clone()/>
         {dynamic_list(
             move || top.get(),
             Clone::clone,

@@ -11,19 +11,22 @@ use protocol::state::NodeKind;
 pub use facts::Call;
 use facts::{Meta, Row};
 
+use super::approval::{ApprovalCard, Stand};
+use super::asking;
 use super::calls::Calls;
 use super::io::IoSections;
 use super::llm_node_content::LEVELS;
 use super::model_row::ModelRow;
 use super::scope::scoped;
+use super::stop_node::StopNode;
 use super::words;
 use crate::data::clock::PageClock;
 use crate::data::expansion::{self, Expansion};
-use crate::data::run_store::RunStore;
+use crate::data::run_store::{Piece, RunStore};
 use crate::data::selection::Selection;
 use crate::ui::alone::is_alone;
 use crate::ui::dynamic::{dynamic, dynamic_view, handler, memo};
-use crate::ui::{Icon, IconButton, IconName, StateMark};
+use crate::ui::{Icon, IconButton, IconName, StateKind, StateMark};
 
 /// The row of a call, with what it called within.
 #[component]
@@ -134,6 +137,15 @@ pub fn ToolRow(
             })
         }
     };
+    let ask = {
+        let run = run.clone();
+        dynamic_view(move || {
+            known_id
+                .get()
+                .map(|node_id| view! { <ApprovalCard run=run.clone() node_id stand=Stand::Row/> })
+        })
+    };
+    let acting = run.clone();
     // The sub-calls of a program are always visible; what a function called within shows when it is opened.
     let shown = memo(move || {
         if is_code.get() || is_open.get() {
@@ -143,8 +155,9 @@ pub fn ToolRow(
         }
     });
     let has_nest = memo(move || !shown.with(Vec::is_empty));
+    let nested = run.clone();
     let nest = dynamic_view(move || {
-        let run = run.clone();
+        let run = nested.clone();
         has_nest
             .get()
             .then(|| view! { <div class="nest"><Calls run children=shown depth/></div> })
@@ -178,9 +191,10 @@ pub fn ToolRow(
                     <time class="row__time">{time}</time>
                 </button>
                 {bar}
-                <RowActions node_id/>
+                <RowActions run=acting node_id/>
                 <div class="row__body" id=body_id hidden=dynamic(move || !is_open.get())>{io}</div>
             </div>
+            {ask}
             {nest}
         </div>
     }
@@ -189,6 +203,8 @@ pub fn ToolRow(
 /// What can be done with a row, over its meta slot: nothing moves when it comes.
 #[component]
 pub fn RowActions(
+    /// The run.
+    run: RunStore,
     /// The node.
     #[prop(into)]
     node_id: Signal<Option<NodeId>>,
@@ -219,6 +235,7 @@ pub fn RowActions(
             <div class="row__acts">
                 <IconButton icon=IconName::Locate label="Locate in tree".to_owned() small=true on_click=locate/>
                 {details}
+                <StopNode run node_id/>
             </div>
         }
     })
@@ -258,10 +275,19 @@ fn DepthBoundary(run: RunStore, node_id: NodeId) -> impl IntoView {
         "Level {LEVELS}. {name} and deeper: {}.",
         words::counted(deeper, "model call")
     );
+    let asks = {
+        let (run, node_id) = (run.clone(), node_id.clone());
+        memo(move || run.read(Piece::Approvals, |state| asking::is_above(state, &node_id)))
+    };
+    let asks = dynamic_view(move || {
+        asks.get()
+            .then(|| view! { <StateMark state=Signal::stored(StateKind::AwaitingApproval)/> })
+    });
     view! {
         <div class="depth" data-node-id=node_id.to_string()>
             <Icon icon=IconName::NoticeDepth/>
             <span>{words}</span>
+            {asks}
             <a class="btn btn--sm" href=Selection::href(&node_id)>"Open in details"</a>
         </div>
     }

@@ -8,11 +8,11 @@ mod browser {
     use futures::future::{try_join, try_join_all};
     use gloo_net::http::{Request, RequestBuilder, Response};
     use protocol::api::{
-        CreateRun, CreateSession, HighlightText, Highlighted, Problem, RunCreated, RunDigest, RunMarks,
-        SessionCreated, SessionList, SessionSummary,
+        AnswerApproval, CreateRun, CreateSession, HighlightText, Highlighted, Problem, RunCreated, RunDigest,
+        RunMarks, SessionCreated, SessionList, SessionSummary,
     };
     use protocol::fold::RunState;
-    use protocol::id::{RunId, SessionId};
+    use protocol::id::{NodeId, RunId, SessionId};
     use protocol::op::Entry;
     use protocol::search::{SearchAnswer, WayTo};
     use protocol::snapshot::Snapshot;
@@ -90,6 +90,15 @@ mod browser {
     /// Stops a run. Repeating it is harmless.
     pub async fn cancel_run(run: &RunId) -> Result<(), Problem> {
         command(&format!("/api/runs/{run}/cancel")).await
+    }
+
+    /// Answers a call that waits for a person. Repeating it is harmless.
+    pub async fn answer_approval(node: &NodeId, body: &AnswerApproval) -> Result<(), Problem> {
+        let request = Request::post(&format!("/api/nodes/{node}/approval")).json(body);
+        let response = request.map_err(|error| unreachable_server(&error))?.send().await;
+        checked(response.map_err(|error| unreachable_server(&error))?)
+            .await
+            .map(drop)
     }
 
     /// Asks for what an address stands for, without a body. Repeating it is harmless.

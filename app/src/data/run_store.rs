@@ -421,6 +421,10 @@ fn note(state: &RunState, change: Change, pieces: &mut HashSet<Piece>) {
                     .iter()
                     .map(|channel| Piece::Output(id.clone(), *channel)),
             );
+            // A call that was stopped waits no more.
+            if state.approvals().iter().any(|approval| approval.node_id == id) {
+                pieces.insert(Piece::Approvals);
+            }
             pieces.extend([Piece::Nodes, Piece::Node(id)]);
         }
         Change::Output(id, channel) => drop(pieces.insert(Piece::Output(id, channel))),

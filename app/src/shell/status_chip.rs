@@ -4,11 +4,11 @@ use leptos::either::Either;
 use leptos::prelude::*;
 
 use crate::content::model_row::stream_chip;
-use crate::content::words;
+use crate::content::{asking, words};
 use crate::data::run_store::{Piece, RunStore};
 use crate::data::session_store::SessionStore;
-use crate::ui::StreamChip;
 use crate::ui::dynamic::{dynamic_view, memo};
+use crate::ui::{Icon, IconName, StreamChip};
 
 /// The chip of the top bar.
 #[component]
@@ -48,6 +48,48 @@ fn RunChip(run: RunStore) -> impl IntoView {
     })
 }
 
+/// What a person is asked first, and how much more there is.
+fn asks(run: &RunStore) -> Option<String> {
+    run.read(Piece::Approvals, |state| {
+        let mut open = asking::open(state);
+        let first = words::line(&open.next()?.what, 120);
+        Some(match open.count() {
+            0 => first,
+            more => format!("{first}, and {more} more"),
+        })
+    })
+}
+
+/// A link to what the current run asks a person.
+#[component]
+pub fn NeedsYou(
+    /// The open session.
+    session: SessionStore,
+) -> impl IntoView {
+    let open = memo(move || {
+        session
+            .current()
+            .map(|run| {
+                run.track(Piece::Run);
+                run.read(Piece::Approvals, |state| {
+                    (asking::open(state).count(), state.run().run_id.clone())
+                })
+            })
+            .filter(|(count, _)| *count > 0)
+    });
+    dynamic_view(move || {
+        open.get().map(|(count, run)| {
+            let words = if count == 1 { "needs" } else { "need" };
+            view! {
+                <a class="tag tag--warn" href=format!("#{run}")>
+                    <Icon icon=IconName::StateAwaitingApproval small=true/>
+                    {format!("{count} {words} you")}
+                </a>
+            }
+        })
+    })
+}
+
 /// What is announced to those who do not see the page: start, attention and end, never each token.
 #[component]
 pub fn Announcements(
@@ -58,6 +100,9 @@ pub fn Announcements(
         session
             .current()
             .map(|run| match run.status() {
+                status if !status.is_final() && asks(&run).is_some() => {
+                    format!("The run needs you. {}", asks(&run).unwrap_or_default())
+                }
                 status if status.is_final() => format!("The run is over: {}.", words::run_word(status)),
                 protocol::state::RunStatus::Waiting => "The run needs you.".to_owned(),
                 protocol::state::RunStatus::Queued => "The run is queued.".to_owned(),

@@ -6,7 +6,7 @@ use super::connection::ConnectionTag;
 use super::export::ExportMenu;
 use super::keys::KeysButton;
 use super::replay::is_replaying;
-use super::status_chip::StatusChip;
+use super::status_chip::{NeedsYou, StatusChip};
 use super::stop::StopButton;
 use crate::data::session_store::SessionStore;
 use crate::find::FindForm;
@@ -54,7 +54,7 @@ pub fn SessionTopbar(
                 <Brand/>
                 <span class="topbar__sep" aria-hidden="true">"/"</span>
                 <h1 class="topbar__title">{dynamic(move || session.title())}</h1>
-                {(!is_replaying()).then(|| view! { <StatusChip session/> })}
+                {(!is_replaying()).then(|| view! { <StatusChip session/><NeedsYou session/> })}
                 <ConnectionTag/>
                 <span class="topbar__gap"></span>
                 {(!is_replaying()).then(|| view! { <StopButton session/> })}

@@ -5,7 +5,7 @@ use protocol::model::{Node, NodeEnd};
 use protocol::state::{Channel, NodeKind, NodeStatus};
 
 use crate::content::partial_json::Fields;
-use crate::content::{registry, words};
+use crate::content::{asking, registry, words};
 use crate::ui::StateKind;
 
 /// The most characters of a detail.
@@ -32,7 +32,7 @@ impl Facts {
 pub(super) fn of_run(state: &RunState, number: usize) -> Facts {
     let prompt = state.messages().first();
     Facts {
-        state: words::run_state(state.run().status),
+        state: asking::state_of_run(state),
         name: format!("Run {number}"),
         detail: prompt
             .map(|message| words::line(&message.text, DETAIL))
@@ -65,7 +65,7 @@ pub(super) fn of_node(state: &RunState, node: &Node) -> Facts {
             })
     };
     Facts {
-        state: words::node_state(node.state.status()),
+        state: asking::state_of(state, node),
         name: node.name.clone(),
         detail: detail.unwrap_or_default(),
         is_text,

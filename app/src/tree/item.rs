@@ -129,6 +129,7 @@ fn nothing() -> Facts {
 /// What an item shows, followed as it changes.
 fn facts_of(item: &Item) -> Facts {
     let run = &item.run;
+    run.track(Piece::Approvals);
     match &item.key {
         Key::Run(_) => {
             run.track(Piece::Run);

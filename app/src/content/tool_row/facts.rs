@@ -91,8 +91,8 @@ impl Row {
 
     /// The state of the node; of a node that has not come: pending, and unresolved when the run is over without it.
     pub(super) fn state(&self) -> StateKind {
-        match self.node(|node| node.state.status()) {
-            Some(status) => words::node_state(status),
+        match self.node_id().and_then(|id| self.run.shown_state(&id)) {
+            Some(state) => state,
             None if self.run.status().is_final() => StateKind::Unresolved,
             None => StateKind::Pending,
         }

@@ -256,6 +256,7 @@ fn now_words(run: &RunSummary) -> String {
         (_, RunStatus::Interrupted) => "Its owner went away. What came is kept.".to_owned(),
         (_, RunStatus::Cancelled) => "Stopped by a person. What came is kept.".to_owned(),
         (_, RunStatus::Succeeded) => format!("Answered by {}", run.model),
+        (_, RunStatus::Waiting) => format!("Waits for your answer · {}", words::line(&run.prompt, 160)),
         _ => words::line(&run.prompt, 200),
     }
 }
