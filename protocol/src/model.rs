@@ -35,12 +35,21 @@ pub struct ErrorInfo {
     pub message: String,
 }
 
+/// The most bytes of an error's words: they are shown whole wherever the error is.
+const MAX_MESSAGE: usize = 4 * 1024;
+
 impl ErrorInfo {
-    /// An error of a code, in plain words.
+    /// An error of a code, in plain words. Of very long ones, which repeat what somebody sent, the beginning is kept.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        let bytes = message.len();
+        if bytes > MAX_MESSAGE {
+            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+            message.push_str(&format!("… ({bytes} bytes in all)"));
+        }
         Self {
             code: code.into(),
-            message: message.into(),
+            message,
         }
     }
 }

@@ -301,11 +301,18 @@ impl TestServer {
     }
 
     pub(crate) async fn ops(&self, run: &RunId) -> Vec<Entry> {
-        let lines = self.text(&format!("/api/runs/{run}/ops")).await;
-        lines
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        let mut ops: Vec<Entry> = Vec::new();
+        loop {
+            let after = ops.last().map_or(0, |entry| entry.seq);
+            let page = self.text(&format!("/api/runs/{run}/ops?after={after}")).await;
+            if page.is_empty() {
+                return ops;
+            }
+            ops.extend(
+                page.lines()
+                    .map(|line| serde_json::from_str::<Entry>(line).unwrap()),
+            );
+        }
     }
 
     /// The state that the ops give, all of which have to fit.
