@@ -39,13 +39,14 @@ pub struct ErrorInfo {
 const MAX_MESSAGE: usize = 4 * 1024;
 
 impl ErrorInfo {
-    /// An error of a code, in plain words. Of very long ones, which repeat what somebody sent, the beginning is kept.
+    /// An error of a code, in plain words. An error cannot be given in parts: of words that repeat megabytes of what
+    /// somebody sent, the beginning and the end are kept.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        let bytes = message.len();
-        if bytes > MAX_MESSAGE {
-            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
-            message.push_str(&format!("… ({bytes} bytes in all)"));
+        if message.len() > MAX_MESSAGE {
+            let first = message.floor_char_boundary(MAX_MESSAGE / 4 * 3);
+            let last = message.ceil_char_boundary(message.len() - MAX_MESSAGE / 8);
+            message.replace_range(first..last, &format!(" […{} bytes…] ", last - first));
         }
         Self {
             code: code.into(),
@@ -475,4 +476,20 @@ pub struct StreamState {
     /// The provider that takes over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_errors_words_that_are_too_long_the_beginning_and_the_end_are_kept() {
+        let whole = "é".repeat(MAX_MESSAGE / 2);
+        assert_eq!(ErrorInfo::new("code", whole.as_str()).message, whole);
+        let long = format!("begins {} ends", "é".repeat(5_000_000));
+        let message = ErrorInfo::new("code", long).message;
+        assert!(message.len() <= MAX_MESSAGE, "{}", message.len());
+        assert!(message.starts_with("begins é") && message.ends_with("é ends"));
+        assert!(message.contains(" […9996"), "it says how much is left out");
+    }
 }

@@ -352,6 +352,14 @@ async fn hostile_programs_end_each_in_its_own_state_and_other_runs_go_on() {
                 let call = sub_calls(&seen)[0];
                 assert_eq!(call.state.status(), NodeStatus::Failed);
                 assert!(output(call, Channel::Arguments).len() > 10_000_000);
+                // An error cannot be given in parts, so it does not repeat all that it was given.
+                for node in [node, call] {
+                    assert!(
+                        error(node).1.len() <= protocol::MAX_OP_TEXT,
+                        "{}",
+                        error(node).1.len()
+                    );
+                }
             }
             _ => assert!(sub_calls(&seen).is_empty(), "{name}"),
         }
