@@ -77,7 +77,11 @@ text = "It goes on."
 async fn commands_are_run_only_where_the_configuration_says_so() {
     for (more_config, status) in [
         ("", NodeStatus::NotRun),
-        ("[tools]\nshell = true\n", NodeStatus::Succeeded),
+        // Without the last word each command asks a person.
+        (
+            "[tools]\nshell = true\napproval = { shell = \"allow\" }\n",
+            NodeStatus::Succeeded,
+        ),
     ] {
         let provider = Provider::start(Vec::new()).await;
         let database = Arc::new(TestDatabase::new().await);
