@@ -7,11 +7,13 @@ mod ai_sdk;
 mod claude_code;
 mod codex;
 mod draft;
+mod drafts;
 mod foreign;
 mod legacy;
 mod lines;
 mod native;
 mod sound;
+mod value;
 mod writer;
 
 use std::io;

@@ -71,6 +71,8 @@ pub struct Seat {
     declared: watch::Receiver<u64>,
     /// The last outage that this stream was told of.
     told: u64,
+    /// The last outage of any provider at which it was looked whether it is this one's.
+    looked: u64,
 }
 
 impl ProviderHealth {
@@ -101,6 +103,7 @@ impl ProviderHealth {
             number,
             declared: self.declared.subscribe(),
             told,
+            looked: 0,
         }
     }
 
@@ -199,9 +202,14 @@ impl Seat {
     /// Waits for an outage of the provider that this stream was not told of. Cancel-safe.
     pub async fn outage(&mut self) -> Outage {
         loop {
-            if let Some(outage) = self.untold() {
-                self.told = outage.number;
-                return outage;
+            // Streams ask with each of their events: nothing is looked up before something was declared.
+            let declared = *self.declared.borrow_and_update();
+            if declared > self.looked {
+                self.looked = declared;
+                if let Some(outage) = self.untold() {
+                    self.told = outage.number;
+                    return outage;
+                }
             }
             // The sender lives as long as the seat holds the whole.
             if self.declared.changed().await.is_err() {

@@ -1,6 +1,6 @@
 //! Transcripts: files beside the owner while a run executes, in the database once it is over, followed while they grow.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::http::StatusCode;
 use futures::StreamExt as _;
@@ -43,13 +43,10 @@ fn count(text: &str, kind: &str) -> usize {
 }
 
 /// Waits until nothing of the run is in the data folder any more.
-async fn moved(data: &std::path::Path, run: &RunId) {
+async fn moved(server: &TestServer, data: &Path, run: &RunId) {
     let folder = data.join("transcripts").join(run.as_str());
-    let gone = async {
-        while folder.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
+    let store = server.execution.store();
+    let gone = async { while folder.exists() || store.transcripts(run).await.unwrap().is_empty() {} };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
 }
 
@@ -81,7 +78,7 @@ async fn what_is_recorded_of_a_run_that_is_over_is_in_the_database_and_every_ser
 
     server.provider.open("welcome:after-list").await;
     let seen = server.ended(&run).await;
-    moved(data.path(), &run).await;
+    moved(&server, data.path(), &run).await;
     let whole = server.text(&path).await;
     assert!(whole.starts_with(&growing), "it begins as it was");
     assert_eq!((count(&whole, "request"), count(&whole, "end")), (4, 4));
@@ -143,7 +140,7 @@ async fn a_run_that_goes_on_writes_on_in_the_transcript_that_was_moved() {
     let server = server_at(data.path().to_owned()).await;
     let seen = server.finish("Cut the connection once", "anthropic").await;
     let run = seen.run().run_id.clone();
-    moved(data.path(), &run).await;
+    moved(&server, data.path(), &run).await;
     let path = path_of(&seen);
     let before = server.text(&path).await;
     assert_eq!(count(&before, "request"), 1);
@@ -152,7 +149,7 @@ async fn a_run_that_goes_on_writes_on_in_the_transcript_that_was_moved() {
     let over = |state: &RunState| state.run().status.is_final() && state.attempts().len() == 2;
     let again = viewer.until(&run, over).await.clone();
     assert_eq!(end(&again).1, None, "{:?}", attempts(&again));
-    moved(data.path(), &run).await;
+    moved(&server, data.path(), &run).await;
     let after = server.text(&path).await;
     assert!(after.starts_with(&before));
     assert_eq!(count(&after, "request"), 2);

@@ -5,7 +5,9 @@ use protocol::model::{ErrorInfo, Timestamp};
 use protocol::state::{Channel, MessageRole, NodeStatus, RunStatus};
 use serde_json::Value;
 
-use super::draft::{Draft, Drafts, time, words};
+use super::draft::Draft;
+use super::drafts::Drafts;
+use super::value::{time, words};
 
 /// The word for it.
 pub(super) const FORMAT: &str = "ai_sdk";

@@ -9,7 +9,9 @@ use protocol::model::{ErrorInfo, Timestamp, Usage};
 use protocol::state::{Channel, MessageRole, NodeStatus, RunStatus};
 use serde_json::Value;
 
-use super::draft::{Draft, Drafts, time, words};
+use super::draft::Draft;
+use super::drafts::Drafts;
+use super::value::{time, words};
 
 /// The word for it.
 pub(super) const FORMAT: &str = "claude_code";
@@ -293,22 +295,12 @@ impl Reader {
         let usage: Vec<Usage> = self.usage.drain().map(|(_, usage)| usage).collect();
         if let Some(draft) = self.drafts.runs.last_mut() {
             usage.iter().for_each(|usage| draft.usage(usage));
-            let (status, error) = end.unwrap_or_else(|| (draft.likely_end(), None));
-            draft.close(status, error);
         }
+        self.drafts.close(end);
     }
 
     pub(super) fn finish(mut self) -> Drafts {
-        let at = self.at;
-        if !self.passed.is_empty() && !self.drafts.runs.is_empty() {
-            let kinds: Vec<String> = self
-                .passed
-                .iter()
-                .map(|(kind, count)| format!("{count} {kind}"))
-                .collect();
-            let words = format!("Lines that hold nothing to show here: {}.", kinds.join(", "));
-            self.drafts.current(at).notice("not_shown", &words, at);
-        }
+        self.drafts.not_shown(&self.passed, self.at);
         self.close();
         self.drafts.title(self.title.take());
         self.drafts

@@ -8,7 +8,9 @@ use protocol::state::{Channel, MessageRole, NodeStatus, RunStatus};
 use serde_json::Value;
 
 use super::claude_code::failure;
-use super::draft::{Draft, Drafts, time, words};
+use super::draft::Draft;
+use super::drafts::Drafts;
+use super::value::{time, words};
 
 /// The word for it.
 pub(super) const FORMAT: &str = "codex";
@@ -269,23 +271,11 @@ impl Reader {
 
     fn close(&mut self) {
         let end = self.end.take();
-        if let Some(draft) = self.drafts.runs.last_mut() {
-            let (status, error) = end.unwrap_or_else(|| (draft.likely_end(), None));
-            draft.close(status, error);
-        }
+        self.drafts.close(end);
     }
 
     pub(super) fn finish(mut self) -> Drafts {
-        let at = self.at;
-        if !self.passed.is_empty() && !self.drafts.runs.is_empty() {
-            let kinds: Vec<String> = self
-                .passed
-                .iter()
-                .map(|(kind, count)| format!("{count} {kind}"))
-                .collect();
-            let words = format!("Lines that hold nothing to show here: {}.", kinds.join(", "));
-            self.drafts.current(at).notice("not_shown", &words, at);
-        }
+        self.drafts.not_shown(&self.passed, self.at);
         self.close();
         self.drafts.title(None);
         self.drafts

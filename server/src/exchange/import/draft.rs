@@ -17,18 +17,22 @@ use protocol::state::{
     NodeStatus, Retention, RunStatus,
 };
 use serde_json::{Value, json};
-use uuid::Uuid;
 
-use crate::store::imports::{RunHead, SessionHead};
+use super::value::uuid;
+use crate::store::imports::RunHead;
 
-/// The namespace of ids that are made of the ids of other programs.
-fn namespace() -> Uuid {
-    Uuid::new_v5(&Uuid::nil(), b"runloom.import")
-}
-
-/// An id that follows from these words.
-pub(super) fn uuid(words: &[&str]) -> Uuid {
-    Uuid::new_v5(&namespace(), words.join("\u{1f}").as_bytes())
+/// A run of which nothing is told yet.
+pub(super) fn begun(run_id: RunId, session_id: SessionId) -> Snapshot {
+    Snapshot::empty(Run {
+        run_id,
+        session_id,
+        status: RunStatus::Running,
+        generation: 1,
+        last_seq: 0,
+        error: None,
+        usage: None,
+        extra: Extra::new(),
+    })
 }
 
 /// The words of a prompt in a list.
@@ -39,71 +43,6 @@ fn start(text: &str) -> String {
         .chars()
         .take(200)
         .collect()
-}
-
-/// A session whose runs are told.
-pub(super) struct Drafts {
-    pub(super) session: SessionHead,
-    pub(super) runs: Vec<Draft>,
-    format: &'static str,
-    key: String,
-}
-
-impl Drafts {
-    /// Nothing is told yet. `key` is what the file calls its session.
-    pub(super) fn new(format: &'static str, key: &str) -> Self {
-        Self {
-            session: SessionHead {
-                session_id: SessionId::from_uuid(uuid(&[format, "session", key])),
-                title: String::new(),
-                kind: protocol::api::SessionKind::Chat,
-                settings: protocol::api::SessionSettings::default(),
-                created_at: 0,
-            },
-            runs: Vec::new(),
-            format,
-            key: key.to_owned(),
-        }
-    }
-
-    /// The word for the file's format.
-    pub(super) fn format(&self) -> &'static str {
-        self.format
-    }
-
-    /// Begins the next run.
-    pub(super) fn begin(&mut self, at: Timestamp) -> &mut Draft {
-        let ordinal = self.runs.len();
-        let run_id = RunId::from_uuid(uuid(&[self.format, "run", &self.key, &ordinal.to_string()]));
-        if ordinal == 0 {
-            self.session.created_at = at;
-        }
-        self.runs
-            .push(Draft::new(run_id, self.session.session_id.clone(), ordinal, at));
-        let last = self.runs.len() - 1;
-        &mut self.runs[last]
-    }
-
-    /// The run that is told; the first one begins where none has.
-    pub(super) fn current(&mut self, at: Timestamp) -> &mut Draft {
-        if self.runs.is_empty() {
-            return self.begin(at);
-        }
-        let last = self.runs.len() - 1;
-        &mut self.runs[last]
-    }
-
-    /// The session's title: what the file calls it, or its first prompt.
-    pub(super) fn title(&mut self, title: Option<String>) {
-        let mut prompts = self.runs.iter().map(|run| run.prompt.as_str());
-        // A command of the client says little about what a session is about.
-        let said = prompts
-            .clone()
-            .find(|prompt| !prompt.is_empty() && !prompt.starts_with('<'));
-        let first = said.or(prompts.next()).unwrap_or_default();
-        let title = title.filter(|title| !title.trim().is_empty());
-        self.session.title = title.unwrap_or_else(|| first.chars().take(120).collect());
-    }
 }
 
 /// A model node that is told.
@@ -132,20 +71,10 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn new(run_id: RunId, session_id: SessionId, ordinal: usize, at: Timestamp) -> Self {
+    pub(super) fn new(run_id: RunId, session_id: SessionId, ordinal: usize, at: Timestamp) -> Self {
         let root = NodeId::root(&run_id);
-        let run = Run {
-            run_id,
-            session_id,
-            status: RunStatus::Running,
-            generation: 1,
-            last_seq: 0,
-            error: None,
-            usage: None,
-            extra: Extra::new(),
-        };
         let mut draft = Self {
-            snapshot: Snapshot::empty(run),
+            snapshot: begun(run_id, session_id),
             ordinal,
             prompt: String::new(),
             model_name: String::new(),
@@ -601,34 +530,4 @@ fn end(node: &mut Node, status: NodeStatus, error: Option<ErrorInfo>, exit_code:
         error,
         exit_code,
     });
-}
-
-/// A time as it is written in other formats: text of RFC 3339, or a number of seconds or milliseconds.
-pub(super) fn time(value: &Value) -> Option<Timestamp> {
-    match value {
-        Value::String(text) => {
-            let time: jiff::Timestamp = text.trim().parse().ok()?;
-            Some(time.as_millisecond())
-        }
-        Value::Number(number) => {
-            let number = number.as_f64()?;
-            // Until the year 5138 seconds have fewer digits than milliseconds have now.
-            let ms = if number.abs() < 1e11 {
-                number * 1000.0
-            } else {
-                number
-            };
-            (ms.abs() < 1e16).then_some(ms as Timestamp)
-        }
-        _ => None,
-    }
-}
-
-/// Data as the text of an argument or a result.
-pub(super) fn words(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
-    }
 }

@@ -6,7 +6,7 @@ use protocol::fold::RunState;
 use serde_json::Value;
 use tokio::io::AsyncBufRead;
 
-use super::draft::Drafts;
+use super::drafts::Drafts;
 use super::lines::{Line, Lines};
 use super::native::plain;
 use super::writer::RunWriter;

@@ -12,12 +12,13 @@ use protocol::Extra;
 use protocol::digest::sha256;
 use protocol::fold::RunState;
 use protocol::id::{MessageId, NodeId, RunId, SessionId};
-use protocol::model::{ErrorInfo, Message, Node, NodeEnd, NodeState, Notice, Output, Run, Timestamp};
+use protocol::model::{ErrorInfo, Message, Node, NodeEnd, NodeState, Notice, Output, Timestamp};
 use protocol::snapshot::Snapshot;
 use protocol::state::{Channel, Executor, MessageRole, MessageState, NodeKind, NodeStatus, RunStatus};
 use serde_json::{Value, json};
 
-use super::draft::{time, uuid, words};
+use super::draft::begun;
+use super::value::{time, uuid, words};
 use crate::store::imports::{RunHead, SessionHead};
 
 /// The word for it.
@@ -77,16 +78,7 @@ impl Reader {
                 settings: protocol::api::SessionSettings::default(),
                 created_at,
             },
-            snapshot: Snapshot::empty(Run {
-                run_id,
-                session_id,
-                status: RunStatus::Running,
-                generation: 1,
-                last_seq: 0,
-                error: None,
-                usage: None,
-                extra: Extra::new(),
-            }),
+            snapshot: begun(run_id, session_id),
             prompt,
             status: text(run, "status")
                 .and_then(RunStatus::from_word)

@@ -191,13 +191,15 @@ impl ModelNode {
         live.request(stream.clocks());
         let mut ticks = tokio::time::interval(Duration::from_millis(500));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut is_answered = false;
         loop {
             tokio::select! {
                 item = stream.next() => match item {
                     None => break,
                     Some(StreamItem::Events(events)) => {
                         live.content();
-                        if stream.clocks().content_chars() > 0 {
+                        if !is_answered && stream.clocks().content_chars() > 0 {
+                            is_answered = true;
                             seat.answered();
                         }
                         for event in events {
