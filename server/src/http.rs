@@ -26,8 +26,11 @@ mod transcripts;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, FromRef};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::body::HttpBody as _;
+use axum::extract::{DefaultBodyLimit, FromRef, Request};
+use axum::http::{HeaderName, HeaderValue, Version, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
 use leptos::config::LeptosOptions;
@@ -103,5 +106,28 @@ pub fn router(state: AppState) -> Router {
             HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
         ))
         .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(middleware::from_fn(end_after_refusal))
         .with_state(state)
+}
+
+/// The longest body that is read to its end although its request is refused.
+const READ_ANYWAY: u64 = 64 * 1024;
+
+/// A long body that is refused is not read, so its connection ends: whoever asked is told, and does not send the next
+/// request into it.
+async fn end_after_refusal(request: Request, next: Next) -> Response {
+    let is_http_1 = request.version() < Version::HTTP_2;
+    let is_long = !request.body().is_end_stream()
+        && request
+            .body()
+            .size_hint()
+            .upper()
+            .is_none_or(|bytes| bytes > READ_ANYWAY);
+    let mut response = next.run(request).await;
+    if is_http_1 && is_long && response.status().is_client_error() {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }

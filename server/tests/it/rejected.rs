@@ -313,6 +313,12 @@ async fn a_form_that_is_refused_says_why_in_a_page_and_makes_no_session() {
         let answer = request.body(form.to_owned()).send().await.unwrap();
         assert!(answer.status().is_client_error());
         assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
+        // What was not read of a long body ends its connection, and the next request must not go into that.
+        let ends = answer
+            .headers()
+            .get("connection")
+            .is_some_and(|word| word == "close");
+        assert_eq!(ends, form.len() > 64 * 1024, "{words}");
         let page = answer.text().await.unwrap();
         assert!(page.contains(words), "{page}");
     }
