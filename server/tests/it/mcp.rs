@@ -252,6 +252,18 @@ impl server::tool::ToolProgress for Quiet {
     fn progress(&self, _: u64, _: Option<u64>, _: Option<&str>) {}
 }
 
+/// Hears that a call tells of its progress.
+#[derive(Default)]
+struct Heard(tokio::sync::Notify);
+
+impl server::tool::ToolProgress for Heard {
+    fn log(&self, _: &str) {}
+
+    fn progress(&self, _: u64, _: Option<u64>, _: Option<&str>) {
+        self.0.notify_one();
+    }
+}
+
 fn context() -> server::tool::ToolContext {
     server::tool::ToolContext {
         cancel: tokio_util::sync::CancellationToken::new(),
@@ -336,10 +348,17 @@ async fn a_server_that_ends_or_hangs_is_started_again() {
     );
     // One that computes for ever: whoever waits is freed, and the server is not waited for either.
     let hang = tool(&server, "test__hang").await;
-    let waiting = context();
+    let heard = Arc::new(Heard::default());
+    let waiting = server::tool::ToolContext {
+        progress: heard.clone(),
+        ..context()
+    };
     let cancel = waiting.cancel.clone();
     let mut hanging = hang.call(json!({}), &waiting);
-    assert!(futures::poll!(&mut hanging).is_pending());
+    tokio::select! {
+        ended = &mut hanging => panic!("{ended:?}"),
+        () = heard.0.notified() => {}
+    }
     cancel.cancel();
     assert_eq!(hanging.await.unwrap_err().code, "cancelled");
     let _ = until(

@@ -52,6 +52,8 @@ function call(id, { name, arguments: given, _meta }) {
       process.stdout.write(`{"jsonrpc":"2.0","id":"${id}x","result":{}}\n`);
       return send({ id, result: { surprise: true } });
     case "hang":
+      // Whoever asked knows now that it has begun.
+      send({ method: "notifications/progress", params: { progressToken: _meta.progressToken, progress: 1 } });
       for (;;);
     case "more":
       tools.push(tool("added"));
